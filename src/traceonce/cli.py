@@ -1,0 +1,95 @@
+"""The command line: thin, stable, and quick to start (each command imports what it needs)."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traceonce.errors import TraceOnceError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+author = typer.Typer(no_args_is_help=True, help="For the people who write the course.")
+app.add_typer(author, name="author")
+
+
+@app.command()
+def learn(
+    desk: Annotated[Path, typer.Option(help="The learner's folder.")] = Path("work"),
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
+    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 8888,
+    authoring: Annotated[bool, typer.Option("--author", help="Open course/ itself, .py files as notebooks.")] = False,
+) -> None:
+    """Make or refresh the learner's desk and open JupyterLab on the course index."""
+    from traceonce.desk import learn as run
+
+    raise typer.Exit(run(desk=desk, open_browser=open_browser, port=port, authoring=authoring))
+
+
+@app.command()
+def grade(
+    paths: Annotated[list[Path], typer.Argument(help="Notebooks, or folders of them.")],
+    out: Annotated[Path, typer.Option(help="Folder for records and reports.")],
+    lab: Annotated[str | None, typer.Option(help="The lab, where the notebook's name does not say.")] = None,
+    seed_file: Annotated[Path | None, typer.Option(help="File that holds the secret seed.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Submissions graded at a time.")] = 1,
+    formats: Annotated[str, typer.Option("--format", help="Any of gradescope,csv,feedback.")] = "gradescope,csv,feedback",
+    time_limit: Annotated[float, typer.Option(help="Seconds a submission may take in total.")] = 60.0,
+    memory_limit: Annotated[int, typer.Option(help="MB of memory a submission may use.")] = 2048,
+) -> None:
+    """Grade notebooks with hidden asserts, each in a sandbox of its own."""
+    from traceonce.grade import grade_paths
+
+    grade_paths(
+        paths,
+        out=out,
+        lab=lab,
+        seed_file=seed_file,
+        workers=workers,
+        formats=tuple(filter(None, formats.split(","))),
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+    )
+
+
+@author.command()
+def build(
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 on a difference.")] = False,
+) -> None:
+    """Make labs from solutions and bring every pair into sync."""
+    from traceonce.author import build as run
+
+    raise typer.Exit(run(check=check))
+
+
+@author.command()
+def claims(
+    check: Annotated[bool, typer.Option("--check", help="Exit 1 where a claim has no executed cell.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+) -> None:
+    """List the claims of each lesson and the cells that show them."""
+    from traceonce.author import claims as run
+
+    raise typer.Exit(run(check=check, as_json=as_json))
+
+
+@author.command()
+def graders(
+    lab: Annotated[str | None, typer.Option(help="One lab; all of them by default.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds for the reference and the alternatives.")] = 3,
+    write: Annotated[Path | None, typer.Option(help="Only write the submissions as notebooks to this folder.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+) -> None:
+    """Prove the graders: every submission against every hidden assert."""
+    from traceonce.author import graders as run
+
+    raise typer.Exit(run(lab=lab, seeds=seeds, write=write, as_json=as_json))
+
+
+def main() -> None:
+    """Run a command; a `TraceOnceError` becomes its sentence and its exit code."""
+    try:
+        app()
+    except TraceOnceError as error:
+        print(f"traceonce: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
