@@ -1,0 +1,5 @@
+"""``python -m traceonce``."""
+
+from traceonce.cli import main
+
+main()
