@@ -1,7 +1,7 @@
 """A lab as the grader and the author see it, and what a submission holds of it.
 
-Everything here is plain standard library (jupytext is imported only when a ``.py`` is read), because the supervisor
-imports it, and because it reads files that strangers wrote: `read_submission` never raises on what is in a file.
+Everything here is plain standard library, because the supervisor imports it, and it reads files that strangers wrote:
+`read_submission` never raises on what is in a file.
 """
 
 import json
@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from traceonce.errors import TraceOnceError, UsageError
+from traceonce.grade.percent import read_percent
 
 CellKind = Literal["markdown", "given", "solution", "test"]
 DiagnosisKind = Literal[
@@ -189,10 +190,11 @@ def load_lab(name_or_path: str | Path, *, root: Path | None = None) -> Lab:
 
 
 def _cells_of_script(path: Path) -> list[tuple[str, str, dict[str, Any]]]:
-    import jupytext
-
-    notebook = jupytext.read(path, fmt="py:percent")
-    return [(cell.cell_type, cell.source, dict(cell.metadata.get("nbgrader", {}))) for cell in notebook.cells]
+    cells = read_percent(path.read_text("utf-8"), path.name)
+    metadata = [cell.metadata.get("nbgrader", {}) for cell in cells]
+    if wrong := [cell.line for cell, value in zip(cells, metadata, strict=True) if not isinstance(value, dict)]:
+        raise TraceOnceError(f"{path}, line {wrong[0]}: nbgrader metadata must be an object with grade_id.")
+    return [(cell.cell_type, cell.source, value) for cell, value in zip(cells, metadata, strict=True)]
 
 
 def _cells_of_notebook(path: Path) -> list[tuple[str, str, dict[str, Any]]]:
@@ -271,14 +273,16 @@ def _read_capped(path: Path, size_cap: int = SIZE_CAP) -> bytes | Diagnosis:
     except (OSError, ValueError) as error:
         why = "it is a link" if path.is_symlink() else str(getattr(error, "strerror", None) or error)
         return Diagnosis("unreadable", f"The file cannot be read ({why}): hand in the notebook itself.")
-    with os.fdopen(handle, "rb") as file:
+    try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
             return Diagnosis("unreadable", "This is not a plain file: hand in the notebook itself.")
-        try:
+        with open(handle, "rb", closefd=False) as file:
             content = b"" if about.st_size > size_cap else file.read(size_cap + 1)
-        except OSError as error:
-            return Diagnosis("unreadable", f"The file cannot be read ({error.strerror}): hand it in again.")
+    except OSError as error:
+        return Diagnosis("unreadable", f"The file cannot be read ({error.strerror}): hand it in again.")
+    finally:
+        os.close(handle)
     if about.st_size > size_cap or len(content) > size_cap:
         return Diagnosis(
             "too_large",
