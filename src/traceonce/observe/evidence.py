@@ -1,0 +1,159 @@
+"""Whose compile is it?
+
+JAX's monitoring events carry a function's bare name. Names repeat (`<lambda>`, `step`, a function of your own called
+`add` beside `jnp.add`), so the listener also looks at the stack that it is called from: the frame through which the
+jitted function was entered holds the function itself. Everything in this package that reads JAX beyond its public
+interface is in this module. Each read may fail on another version; the answer is then `None` or the bare name, and
+never a guess.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any
+
+import jax
+
+from traceonce.observe.records import FunctionKey
+
+JAX_HOME = os.path.dirname(os.path.abspath(jax.__file__)) + os.sep
+_JIT_FILE = os.path.join(JAX_HOME, "_src", "pjit.py")
+_EQUINOX_FILE = os.path.join("equinox", "_jit.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How a jitted function was entered: the function, its arguments, and what made it jitted.
+
+    Holds references to live arrays: use it at once and let it go.
+    """
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    transform: str
+
+
+def unwrapped(function: Any) -> Any:
+    """Return the plain callable under `jax.jit`, `functools.partial`, bound methods and `functools.wraps`."""
+    for _ in range(64):  # a chain of wrappers has an end; a cycle of `__wrapped__` has none
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif (inner := getattr(function, "__wrapped__", None)) is not None and not isinstance(function, type):
+            function = inner
+        else:
+            return function
+    return function
+
+
+def code_of(function: Any) -> CodeType | None:
+    """Return the code that runs when `function` is called, or `None` (a builtin, for example)."""
+    inner = unwrapped(function)
+    code = getattr(inner, "__code__", None)
+    if code is None and callable(inner):
+        code = getattr(unwrapped(type(inner).__call__), "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def jax_name(function: Any) -> str:
+    """Return the name under which JAX reports `function`."""
+    name = getattr(function, "__name__", None)
+    if isinstance(name, str):
+        return name
+    if isinstance(function, functools.partial):
+        return jax_name(function.func)
+    return "<unnamed function>"
+
+
+def key_of(function: Any) -> FunctionKey:
+    """Return the key of a callable: its name and the place where its code was defined."""
+    name, code = jax_name(function), code_of(function)
+    if name == "<unnamed function>":
+        name = type(unwrapped(function)).__name__
+    if code is None:
+        return FunctionKey(name)
+    return FunctionKey(name, code.co_filename, code.co_firstlineno)
+
+
+def bare_name(reported: str) -> str:
+    """Return `step` for `step` and for `jit(step)`."""
+    head, parenthesis, rest = reported.partition("(")
+    return rest[:-1] if parenthesis and rest.endswith(")") and head.isidentifier() else reported
+
+
+def entry_of(frame: FrameType | None, name: str) -> Entry | None:
+    """Find, from `frame` outwards, the call of the jitted function that JAX reports as `name`.
+
+    Returns `None` where the stack does not show one: a compile on another thread than the call, the backward pass of
+    a function differentiated outside `jit`, or a JAX version with other internals.
+    """
+    inner: Entry | None = None
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename == _JIT_FILE:
+            if inner is None and code.co_name in ("cache_miss", "jit_lower", "jit_trace"):
+                seen = frame.f_locals
+                function = seen["fun"] if "fun" in seen else getattr(seen.get("jit_func"), "_fun", None)
+                if function is None or jax_name(function) != name:
+                    return None
+                inner = Entry(function, seen.get("args", ()), seen.get("kwargs", {}), "jit")
+                if not _is_equinox(function):
+                    return inner
+        elif inner is not None and code.co_name == "_call" and code.co_filename.endswith(_EQUINOX_FILE):
+            seen = frame.f_locals
+            wrapper = seen.get("jit_wrapper")
+            function = getattr(wrapper, "__wrapped__", None)
+            return inner if function is None else Entry(function, seen["args"], seen["kwargs"], "filter_jit")
+        frame = frame.f_back
+    return inner
+
+
+def _is_equinox(function: Any) -> bool:
+    code = getattr(function, "__code__", None)
+    return isinstance(code, CodeType) and code.co_filename.endswith(_EQUINOX_FILE)
+
+
+def traced_source(frame: FrameType | None, name: str) -> FunctionKey | None:
+    """Find where the program being lowered or compiled was defined, from the debug information that it carries."""
+    for _ in range(16):
+        if frame is None:
+            return None
+        if frame.f_code.co_filename.startswith(JAX_HOME):
+            program = frame.f_locals.get("closed_jaxpr") or frame.f_locals.get("jaxpr")
+            described = getattr(getattr(program, "debug_info", None), "func_src_info", None)
+            if isinstance(described, str):
+                found, at, place = described.partition(" at ")
+                file, colon, line = place.rpartition(":")
+                if found == name and at and colon and line.isdecimal():
+                    return FunctionKey(name, file, int(line))
+        frame = frame.f_back
+    return None
+
+
+def is_jax(key: FunctionKey) -> bool:
+    """Tell whether a function is one of JAX's own, such as what `jnp.ones` compiles."""
+    if key.file is not None:
+        return key.file.startswith(JAX_HOME)
+    return key.name in _names_that_jax_compiles(len(sys.modules))
+
+
+@functools.lru_cache(maxsize=1)
+def _names_that_jax_compiles(_modules: int) -> frozenset[str]:
+    """Names of JAX's own jitted functions and primitives: the fallback where no place of definition is known."""
+    jitted = type(jax.jit(lambda: None))
+    names = set()
+    for module_name, module in list(sys.modules.items()):
+        if module_name == "jax" or module_name.startswith("jax."):
+            for value in list(vars(module).values()):
+                if isinstance(value, jitted):
+                    names.add(jax_name(value))
+                elif type(value).__name__ == "Primitive":
+                    names.add(str(value))
+    return frozenset(names)
