@@ -10,11 +10,17 @@ if TYPE_CHECKING:
     from traceonce.observe import watch as watch
     from traceonce.show import chart as chart
     from traceonce.show import predict as predict
+    from traceonce.show import progress as progress
 
 __version__ = "0.1.0"
 
-_HOME = {"watch": "traceonce.observe", "chart": "traceonce.show", "predict": "traceonce.show"}
-__all__ = ["__version__", "chart", "predict", "watch"]
+_HOME = {
+    "watch": "traceonce.observe",
+    "chart": "traceonce.show",
+    "predict": "traceonce.show",
+    "progress": "traceonce.show",
+}
+__all__ = ["__version__", "chart", "predict", "progress", "watch"]
 
 
 def __getattr__(name: str) -> Any:

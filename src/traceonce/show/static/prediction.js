@@ -1,0 +1,64 @@
+let views = 0;
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function render({ model, el }) {
+  const group = `traceonce-prediction-${Date.now()}-${views++}`;
+  const root = element("div", "to");
+  const box = element("fieldset", "to-box");
+  box.append(element("legend", "", `Prediction ${model.get("key")}`));
+  const question = element("p", "to-question", model.get("question"));
+  question.id = `${group}-question`;
+  box.setAttribute("aria-describedby", question.id);
+  const status = element("p", "to-status");
+  status.setAttribute("role", "status");
+  const note = element("p", "to-note");
+  const rows = model.get("choices").map((choice) => {
+    const label = element("label", "to-choice");
+    const input = element("input");
+    input.type = "radio";
+    input.name = group;
+    input.value = choice;
+    // JupyterLab's notebook takes arrow keys for moving between cells unless the event stops here.
+    input.addEventListener("keydown", (event) => event.stopPropagation());
+    input.addEventListener("change", () => {
+      model.set("answer", choice);
+      model.save_changes();
+    });
+    const tag = element("span", "to-tag");
+    label.append(input, element("span", "", choice), tag);
+    return { choice, label, input, tag };
+  });
+  box.append(question, ...rows.map((row) => row.label), status, note);
+  root.append(box);
+  el.append(root);
+
+  function update() {
+    const answer = model.get("answer");
+    const measured = model.get("measured");
+    for (const { choice, input, tag } of rows) {
+      input.checked = choice === answer;
+      input.disabled = measured !== null;
+      const said = [];
+      if (measured !== null && choice === answer) said.push("your answer");
+      if (choice === measured) said.push("measured");
+      tag.textContent = said.length ? `(${said.join(", ")})` : "";
+    }
+    const recorded = answer === null ? "" : `Your answer: ${answer}. Now run the cells below.`;
+    status.textContent = model.get("verdict") || recorded;
+    note.textContent = model.get("note");
+  }
+  const stop = ["answer", "measured", "verdict", "note"].map((name) => {
+    model.on(`change:${name}`, update);
+    return () => model.off(`change:${name}`, update);
+  });
+  update();
+  return () => stop.forEach((off) => off());
+}
+
+export default { render };

@@ -1,0 +1,145 @@
+"""Progress: what was predicted and what was measured, as a record, a table and a panel."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from traceonce.show import frontend, ledger
+
+
+@dataclass(frozen=True)
+class LessonProgress:
+    """The predictions of one lesson: how many were asked, answered in time, and measured as predicted."""
+
+    lesson: str
+    asked: int
+    predicted: int
+    revealed: int
+    as_measured: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the progress file says. `str()` of it is a table; in a notebook it shows a panel."""
+
+    path: Path
+    lessons: tuple[LessonProgress, ...]
+    predictions: tuple[ledger.Asked, ...]
+    trouble: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as plain lists and dictionaries, for `--json`."""
+        return {
+            "path": str(self.path),
+            "trouble": self.trouble,
+            "lessons": [asdict(lesson) for lesson in self.lessons],
+            "predictions": [
+                asdict(asked) | {"counted": asked.counted and asked.counted.choice, "as_measured": asked.as_measured}
+                for asked in self.predictions
+            ],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(_text(self))
+
+    def __repr__(self) -> str:
+        return f"<Progress of {len(self.predictions)} predictions in {len(self.lessons)} lessons>"
+
+    def html(self) -> str:
+        """The panel: a heading, a table a lesson can be found in, and each prediction folded away under it."""
+        return "".join(_html(self))
+
+    def _ipython_display_(self) -> None:
+        if frontend.kernel_shell() is None:
+            print(self)
+            return
+        from traceonce.show.widgets import PanelWidget
+
+        # The text says nothing of the learner, so that the stored output of the course index compares.
+        frontend.publish(
+            "Your progress is shown here while the notebook runs; print(progress()) gives it as text.",
+            model_id=PanelWidget(html=self.html()).model_id,
+        )
+
+
+def progress(path: Path | None = None) -> Progress:
+    """What has been predicted and measured so far, from the progress file. Never raises for a bad file."""
+    path = ledger.progress_path() if path is None else path
+    read = ledger.read(path)
+    predictions = tuple(sorted(read.predictions.values(), key=lambda asked: asked.id))
+    lessons = tuple(_lesson(name, tuple(group)) for name, group in groupby(predictions, key=_lesson_of))
+    return Progress(path, lessons, predictions, read.trouble)
+
+
+def _lesson_of(asked: ledger.Asked) -> str:
+    return asked.id.partition("-")[0]
+
+
+def _lesson(name: str, predictions: tuple[ledger.Asked, ...]) -> LessonProgress:
+    return LessonProgress(
+        lesson=name,
+        asked=len(predictions),
+        predicted=sum(asked.counted is not None for asked in predictions),
+        revealed=sum(asked.measured is not None for asked in predictions),
+        as_measured=sum(asked.as_measured is True for asked in predictions),
+    )
+
+
+_COLUMNS = ("lesson", "asked", "predicted", "revealed", "as predicted")
+
+
+def _cells(lesson: LessonProgress) -> tuple[str, ...]:
+    numbers = (lesson.asked, lesson.predicted, lesson.revealed, lesson.as_measured)
+    return (lesson.lesson, *map(str, numbers))
+
+
+def _text(progress: Progress) -> Iterator[str]:
+    if progress.trouble:
+        yield progress.trouble
+    if not progress.lessons:
+        if not progress.trouble:
+            yield "No prediction has been asked yet. Open lesson 01 and run its first cells."
+        return
+    rows = [_COLUMNS, *map(_cells, progress.lessons)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        name, *numbers = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join((name.strip().ljust(widths[0]), *numbers))
+
+
+def _html(progress: Progress) -> Iterator[str]:
+    yield '<section class="to-box"><h3>Your progress</h3>'
+    if progress.trouble:
+        yield f"<p>{escape(progress.trouble)}</p>"
+    if not progress.lessons:
+        yield "<p>No prediction has been asked yet. Open lesson 01 and run its first cells.</p></section>"
+        return
+    yield "<table><caption>Predictions by lesson</caption><thead><tr>"
+    yield '<th scope="col">lesson</th>'
+    yield from (f'<th scope="col" class="to-number">{name}</th>' for name in _COLUMNS[1:])
+    yield "</tr></thead><tbody>"
+    for lesson in progress.lessons:
+        name, *numbers = _cells(lesson)
+        yield f'<tr><th scope="row">{escape(name)}</th>'
+        yield from (f'<td class="to-number">{number}</td>' for number in numbers)
+        yield "</tr>"
+    yield "</tbody></table>"
+    for name, group in groupby(progress.predictions, key=_lesson_of):
+        yield f"<h4>Lesson {escape(name)}</h4><ul>"
+        yield from (f"<li>{escape(asked.id)}: {escape(_sentence(asked))}</li>" for asked in group)
+        yield "</ul>"
+    yield "</section>"
+
+
+def _sentence(asked: ledger.Asked) -> str:
+    if asked.counted is None:
+        if asked.measured is None:
+            return f"{asked.question} Not answered yet."
+        return f"{asked.question} Measured {asked.measured}, without a prediction."
+    if asked.measured is None:
+        return f"{asked.question} You predicted {asked.counted.choice}; the evidence has not run yet."
+    verdict = "as predicted" if asked.as_measured else "not as predicted"
+    return f"{asked.question} You predicted {asked.counted.choice}; measured {asked.measured}: {verdict}."

@@ -1,0 +1,48 @@
+"""The widgets: traits in Python, drawing in `static/`. Importing this module imports Jupyter's widget machinery."""
+
+from pathlib import Path
+
+import anywidget
+import traitlets
+
+_STATIC = Path(__file__).parent / "static"
+
+
+def _source(name: str) -> str:
+    # Read as text, not handed over as a path: anywidget would watch the file from a thread.
+    return (_STATIC / name).read_text(encoding="utf-8")
+
+
+class PredictionWidget(anywidget.AnyWidget):  # type: ignore[misc]
+    """A question with radio buttons. The front end sets `answer`; Python sets everything else."""
+
+    _esm = _source("prediction.js")
+    _css = _source("traceonce.css")
+
+    key = traitlets.Unicode().tag(sync=True)
+    question = traitlets.Unicode().tag(sync=True)
+    choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    answer = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    measured = traitlets.Unicode(None, allow_none=True).tag(sync=True)
+    verdict = traitlets.Unicode("").tag(sync=True)
+    note = traitlets.Unicode("").tag(sync=True)
+
+
+class VerdictWidget(anywidget.AnyWidget):  # type: ignore[misc]
+    """What became of a prediction, shown where the evidence is. `outcome` is `as`, `other` or `none`."""
+
+    _esm = _source("verdict.js")
+    _css = _source("traceonce.css")
+
+    outcome = traitlets.Unicode().tag(sync=True)
+    verdict = traitlets.Unicode().tag(sync=True)
+    note = traitlets.Unicode("").tag(sync=True)
+
+
+class PanelWidget(anywidget.AnyWidget):  # type: ignore[misc]
+    """A piece of HTML that Python wrote and escaped."""
+
+    _esm = _source("panel.js")
+    _css = _source("traceonce.css")
+
+    html = traitlets.Unicode().tag(sync=True)

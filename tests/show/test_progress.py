@@ -1,0 +1,60 @@
+"""The summary of the progress file."""
+
+import json
+from pathlib import Path
+
+from traceonce.show import predict, progress
+
+
+def some_answers() -> None:
+    for id, answer, measured in [("01-P3", "a", "a"), ("01-P4", "b", "a"), ("01-P5", None, "a"), ("02-R1", "b", None)]:
+        guess = predict(id, f"What of {id}?", ["a", "b"])
+        if answer:
+            guess.choose(answer)
+        if measured:
+            guess.reveal(measured)
+
+
+def test_the_table_counts_by_lesson() -> None:
+    some_answers()
+    assert str(progress()) == (
+        "lesson  asked  predicted  revealed  as predicted\n"
+        "01          3          2         3             1\n"
+        "02          1          1         0             0"
+    )
+
+
+def test_the_panel_has_headings_a_caption_and_header_cells() -> None:
+    some_answers()
+    html = progress().html()
+    assert "<h3>Your progress</h3>" in html
+    assert "<h4>Lesson 02</h4>" in html
+    assert "<caption>" in html
+    assert '<th scope="row">01</th>' in html
+    assert "You predicted b; measured a: not as predicted." in html
+    assert "Measured a, without a prediction." in html
+
+
+def test_the_panel_escapes_what_it_shows() -> None:
+    predict("01-P3", "Is <script> run?", ["<b>", "&"]).choose("<b>")
+    html = progress().html()
+    assert "<script>" not in html
+    assert "Is &lt;script&gt; run? You predicted &lt;b&gt;" in html
+
+
+def test_an_empty_file_says_where_to_begin() -> None:
+    assert str(progress()) == "No prediction has been asked yet. Open lesson 01 and run its first cells."
+    assert "Open lesson 01" in progress().html()
+
+
+def test_a_broken_file_is_said_and_left_as_it_is(progress_file: Path) -> None:
+    progress_file.write_text("{")
+    assert "cannot be read (it is not JSON)" in str(progress())
+    assert progress_file.read_text() == "{"
+
+
+def test_json_carries_the_verdicts() -> None:
+    some_answers()
+    record = json.loads(json.dumps(progress().as_json()))
+    assert [p["as_measured"] for p in record["predictions"]] == [True, False, None, None]
+    assert record["lessons"][0] == {"lesson": "01", "asked": 3, "predicted": 2, "revealed": 3, "as_measured": 1}
