@@ -15,15 +15,21 @@ app.add_typer(author, name="author")
 
 @app.command()
 def learn(
-    desk: Annotated[Path, typer.Option(help="The learner's folder.")] = Path("work"),
+    desk: Annotated[Path | None, typer.Option(help="The learner's folder; work/ in the checkout by default.")] = None,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
-    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 8888,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port to serve on; 0 takes any free one. By default the first free one from 8888."
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all, as in a container.")] = "127.0.0.1",
     authoring: Annotated[bool, typer.Option("--author", help="Open course/ itself, .py files as notebooks.")] = False,
 ) -> None:
     """Make or refresh the learner's desk and open JupyterLab on the course index."""
     from traceonce.desk import learn as run
 
-    raise typer.Exit(run(desk=desk, open_browser=open_browser, port=port, authoring=authoring))
+    raise typer.Exit(run(desk=desk, open_browser=open_browser, port=port, host=host, authoring=authoring))
 
 
 @app.command()
@@ -33,7 +39,9 @@ def grade(
     lab: Annotated[str | None, typer.Option(help="The lab, where the notebook's name does not say.")] = None,
     seed_file: Annotated[Path | None, typer.Option(help="File that holds the secret seed.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Submissions graded at a time.")] = 1,
-    formats: Annotated[str, typer.Option("--format", help="Any of gradescope,csv,feedback.")] = "gradescope,csv,feedback",
+    formats: Annotated[
+        str, typer.Option("--format", help="Any of gradescope,csv,feedback.")
+    ] = "gradescope,csv,feedback",
     time_limit: Annotated[float, typer.Option(help="Seconds a submission may take in total.")] = 60.0,
     memory_limit: Annotated[int, typer.Option(help="MB of memory a submission may use.")] = 2048,
 ) -> None:

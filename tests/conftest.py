@@ -1,0 +1,16 @@
+"""What all tests share: the marker for browser tests, and the fixtures that need a served desk."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lab_browser import chromium, desk_of, lab
+
+__all__ = ["chromium", "desk_of", "lab"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "browser: drives a real Chromium; slow, and skipped where none is installed")
