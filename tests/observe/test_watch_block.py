@@ -11,19 +11,6 @@ from traceonce import watch
 from traceonce.errors import TraceOnceError
 
 
-def listeners() -> int:
-    """The number of listeners registered with JAX; private, and read by these tests alone."""
-    from jax._src import monitoring
-
-    lists = (
-        monitoring._event_listeners,
-        monitoring._event_duration_secs_listeners,
-        monitoring._scalar_listeners,
-        monitoring._event_time_span_listeners,
-    )
-    return sum(map(len, lists))
-
-
 def fresh_step():
     @jax.jit
     def step(x):
@@ -84,7 +71,7 @@ def test_two_functions_of_one_name_have_two_rows_and_a_sum():
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_leaving_by_an_exception_removes_every_listener(error):
+def test_leaving_by_an_exception_removes_every_listener(error, listeners):
     before = listeners()
     during = []
 

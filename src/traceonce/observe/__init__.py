@@ -7,7 +7,7 @@ from traceonce.observe.records import Counts as Counts
 from traceonce.observe.records import Event as Event
 from traceonce.observe.records import FunctionKey as FunctionKey
 from traceonce.observe.watching import Watch as Watch
-from traceonce.observe.watching import WatchedFunction as WatchedFunction
-from traceonce.observe.watching import watch as watch
+from traceonce.observe.wrapping import WatchedFunction as WatchedFunction
+from traceonce.observe.wrapping import watch as watch
 
 __all__ = ["Counts", "Event", "FunctionKey", "Watch", "WatchedFunction", "watch"]

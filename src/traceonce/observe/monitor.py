@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from types import FrameType
 from typing import Any, Literal, Protocol
@@ -18,7 +18,8 @@ from typing import Any, Literal, Protocol
 from jax import monitoring
 
 from traceonce.observe import evidence
-from traceonce.observe.records import FunctionKey
+from traceonce.observe.calls import CallLog
+from traceonce.observe.records import Event, FunctionKey
 
 Stage = Literal["trace", "lower", "compile"]
 
@@ -31,28 +32,37 @@ CACHE_HIT = "/jax/compilation_cache/cache_hits"
 
 
 class Sink(Protocol):
-    """What receives events: an open `Watch`."""
+    """What receives events: a `Watch`."""
 
     def take_stage(self, stage: FinishedStage) -> None: ...
 
-    def take_call(self, key: FunctionKey, raw: tuple[Any, ...]) -> None: ...
+    def take_call(self, event: Event) -> None: ...
+
+    def take_inner_call(self, event: Event) -> None: ...
+
+    def add_log(self, log: CallLog) -> None: ...
 
     def deliver(self) -> None: ...
 
 
-@dataclass(slots=True)
-class ActiveCall:
-    """A call of a watched function that is running on this thread."""
+class Caller(Protocol):
+    """A watched function, as the listeners need it."""
 
-    owner: Any
-    key: FunctionKey
-    jax_name: str
-    jitted: bool
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    sink: Sink
-    traces: int = 0
-    compiles: int = 0
+    @property
+    def key(self) -> FunctionKey: ...
+
+    @property
+    def seen(self) -> Sink: ...
+
+    @property
+    def jax_name(self) -> str: ...
+
+    @property
+    def jitted(self) -> bool: ...
+
+
+ActiveCall = tuple[Caller, tuple[Any, ...], dict[str, Any]]
+"""A call that is running on this thread: the watched function and its arguments."""
 
 
 @dataclass(slots=True)
@@ -60,7 +70,7 @@ class _StartedStage:
     stage: Stage
     reported: str
     key: FunctionKey
-    owner: Any
+    watched: bool
     at: float
     error: BaseException | None
     cache_hit: bool = False
@@ -72,7 +82,7 @@ class FinishedStage:
 
     stage: Stage
     key: FunctionKey
-    owner: Any
+    watched: bool
     own: bool
     at: float
     seconds: float
@@ -87,18 +97,23 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.calls: list[ActiveCall] = []
         self.stages: list[_StartedStage] = []
+        self.ended: list[tuple[Stage, bool, float]] = []  # stage, own, when it ended; during the calls running now
+        self.ident = threading.get_ident()
 
 
-@dataclass(slots=True)
+HERE = _ThreadState()
+
+
 class Monitor:
-    """Holds the listeners, the open blocks and the state of each thread. There is one: `MONITOR`."""
+    """Holds the listeners and knows the open blocks. There is one: `MONITOR`."""
 
-    blocks: tuple[Sink, ...] = ()
-    here: _ThreadState = field(default_factory=_ThreadState)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-    _users: int = 0
-    _known: dict[str, FunctionKey] = field(default_factory=dict)
-    _late: list[weakref.ref[Any]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.blocks: tuple[Sink, ...] = ()
+        self.subscribers = 0
+        self._lock = threading.RLock()
+        self._users = 0
+        self._known: dict[str, FunctionKey] = {}
+        self._late: list[weakref.ref[Any]] = []
 
     # -- who is watching
 
@@ -138,17 +153,17 @@ class Monitor:
     def _on_start(self, event: str, _value: float, **about: Any) -> None:
         stage = STAGES.get(event)
         if stage is not None and isinstance(reported := about.get("fun_name"), str):
-            self.here.stages.append(self._started(stage, reported, sys._getframe(1)))
+            HERE.stages.append(self._started(stage, reported, sys._getframe(1)))
 
     def _on_event(self, event: str, **_about: Any) -> None:
-        if event == CACHE_HIT and self.here.stages:
-            self.here.stages[-1].cache_hit = True
+        if event == CACHE_HIT and HERE.stages:
+            HERE.stages[-1].cache_hit = True
 
     def _on_end(self, event: str, seconds: float, **about: Any) -> None:
         stage = STAGES.get(event)
         if stage is None or not isinstance(reported := about.get("fun_name"), str):
             return
-        here, started = self.here, None
+        here, started = HERE, None
         while here.stages and started is None:  # a stage that was interrupted has a start and no end
             last = here.stages.pop()
             if (last.stage, last.reported) == (stage, reported):
@@ -161,7 +176,7 @@ class Monitor:
         finished = FinishedStage(
             stage=stage,
             key=started.key,
-            owner=started.owner,
+            watched=started.watched,
             own=own,
             at=started.at,
             seconds=seconds,
@@ -169,12 +184,10 @@ class Monitor:
             cache_hit=started.cache_hit,
             thread=threading.get_ident(),
         )
-        for call in here.calls:
-            if own and stage == "trace":
-                call.traces += 1
-            elif own and stage == "compile":
-                call.compiles += 1
-            call.sink.take_stage(finished)
+        if here.calls:
+            here.ended.append((stage, own, perf_counter()))
+        for caller, _, _ in here.calls:
+            caller.seen.take_stage(finished)
         for block in self.blocks:
             block.take_stage(finished)
         if stage == "compile" and self.between_calls():
@@ -183,38 +196,38 @@ class Monitor:
     def _started(self, stage: Stage, reported: str, frame: FrameType | None) -> _StartedStage:
         name = evidence.bare_name(reported)
         now, error = perf_counter(), sys.exc_info()[1]
-        for call in reversed(self.here.calls):
-            if call.jax_name == name:
-                return _StartedStage(stage, reported, call.key, call.owner, now, error)
+        for caller, _, _ in reversed(HERE.calls):
+            if caller.jax_name == name:
+                return _StartedStage(stage, reported, caller.key, True, now, error)
         entry = evidence.entry_of(frame, name)
         if entry is not None:
             key = evidence.key_of(entry.function)
             self._known[name] = key
         else:
             key = evidence.traced_source(frame, name) or self._known.get(name) or FunctionKey(name)
-        return _StartedStage(stage, reported, key, None, now, error)
+        return _StartedStage(stage, reported, key, False, now, error)
 
     # -- the subscribers' turn
 
     def between_calls(self) -> bool:
         """Whether this thread is outside every trace, lowering, compile and call of a watched jitted function."""
-        return not self.here.stages and not any(call.jitted for call in self.here.calls)
+        return not HERE.stages and not any(caller.jitted for caller, _, _ in HERE.calls)
 
     def deliver(self, *sinks: Sink) -> None:
         """Let subscribers hear what has happened, if this is the main thread."""
         if threading.get_ident() != threading.main_thread().ident:
             return
-        for sink in sinks:
+        for sink in (*sinks, *(caller.seen for caller, _, _ in HERE.calls), *self.blocks):
             sink.deliver()
-        for sink in self.blocks:
-            sink.deliver()
-        for call in self.here.calls:
-            call.sink.deliver()
         while self._late:
-            with self._lock:
-                reference = self._late.pop() if self._late else None
-            if reference is not None and (sink_left := reference()) is not None:
-                sink_left.deliver()
+            left = self._late.pop()()
+            if left is not None:
+                left.deliver()
+
+    def count_subscribers(self, change: int) -> None:
+        """Keep the number that a watched call looks at to know whether anybody wants to hear of it."""
+        with self._lock:
+            self.subscribers += change
 
     def deliver_later(self, sink: Any) -> None:
         """Remember a sink that was closed on another thread while its subscribers still had events to hear."""

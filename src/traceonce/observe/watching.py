@@ -1,28 +1,24 @@
-"""`watch`: count what JAX traces and compiles, in a block or for one function."""
+"""`Watch`: the record of what JAX traced and compiled, in a block or in the calls of one function."""
 
 from __future__ import annotations
 
-import functools
 import html
 import threading
 import types
 import warnings
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
-from time import perf_counter
-from typing import Any, overload
+from dataclasses import astuple, dataclass, replace
+from typing import Any
 
 from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
-from traceonce.observe.monitor import MONITOR, ActiveCall, FinishedStage
+from traceonce.observe.calls import LOGS, CallLog
+from traceonce.observe.monitor import MONITOR, FinishedStage
 from traceonce.observe.records import Counts, Event, FunctionKey
 
 KEPT_EVENTS = 100_000
-"""How many events a record keeps: the newest. Counts go on for ever."""
-
-_watched: weakref.WeakSet[WatchedFunction] = weakref.WeakSet()
+"""How many traces, lowerings and compiles a record keeps: the newest. Counts go on for ever."""
 
 
 @dataclass(slots=True)
@@ -31,6 +27,7 @@ class _Row:
 
     watched: bool = False
     calls: int = 0
+    first: float = float("inf")
     traces: int = 0
     lowerings: int = 0
     compiles: int = 0
@@ -40,7 +37,7 @@ class _Row:
     compile_seconds: float = 0.0
 
     def counts(self) -> Counts:
-        _, calls, *rest = astuple(self)
+        _, calls, _, *rest = astuple(self)
         return Counts(calls if self.watched else None, *rest)
 
 
@@ -61,13 +58,22 @@ class Watch:
     def __init__(self, *, everything: bool = False) -> None:
         self.everything = everything
         self._rows: dict[FunctionKey, _Row] = {}
-        self._events: deque[tuple[Any, ...]] = deque(maxlen=KEPT_EVENTS)
-        self._lock = threading.Lock()
+        self._events: deque[Event] = deque(maxlen=KEPT_EVENTS)
+        self._logs: dict[CallLog, int] = {}
+        self._lock = threading.RLock()
         self._total_events = 0
         self._subscribers: list[Callable[[Event], object]] = []
-        self.unheard: deque[tuple[Any, ...]] = deque()
+        self._unheard: deque[Event] = deque()
         self._delivering = False
         self._state = "new"
+
+    @classmethod
+    def of_function(cls, log: CallLog, *, everything: bool = False) -> Watch:
+        """Make the running record of one watched function."""
+        record = cls(everything=everything)
+        record._state = "running"
+        record._logs[log] = 0
+        return record
 
     # -- the block
 
@@ -75,17 +81,22 @@ class Watch:
         if self._state != "new":
             raise TraceOnceError("This record was already used for a block: open a new one with watch().", exit_code=2)
         self._state = "open"
+        for log in LOGS:
+            self._logs[log] = log.total()
         MONITOR.open_block(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: types.TracebackType | None
     ) -> None:
-        self._state = "closed"
         MONITOR.close_block(self)
+        self._settle()
+        self._state = "closed"
+        if self._subscribers:
+            MONITOR.count_subscribers(-len(self._subscribers))
         if threading.current_thread() is threading.main_thread():
             self.deliver()
-        elif self.unheard:
+        elif self._unheard:
             MONITOR.deliver_later(self)
 
     @property
@@ -102,47 +113,52 @@ class Watch:
         neither compiled nor was called in this record has zero counts.
         """
         if isinstance(which, str):
-            chosen = [row for key, row in self._copy() if key.name == which]
-            watched = any(function.key.name == which for function in tuple(_watched))
+            chosen = [counts for key, counts in self.items() if key.name == which]
+            watched = any(log.key.name == which for log in LOGS)
         elif callable(which):
-            wanted = which.key if isinstance(which, WatchedFunction) else evidence.key_of(which)
-            chosen = [row for key, row in self._copy() if key == wanted]
-            watched = _is_watched(wanted)
+            wanted = evidence.key_of(which)
+            chosen = [counts for key, counts in self.items() if key == wanted]
+            watched = LOGS.watches(wanted)
         else:
             raise TypeError(f"seen[...] takes a function or its name, not {type(which).__name__}")
         return sum(chosen, Counts(calls=0 if watched else None))
 
     def __iter__(self) -> Iterator[FunctionKey]:
         """Iterate over the functions seen, in the order in which they first did something."""
-        return iter([key for key, _ in self._copy()])
+        return iter([key for key, _ in self.items()])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.items())
 
     def __bool__(self) -> bool:
         return True  # a record is a record, also while it is empty
 
     def items(self) -> list[tuple[FunctionKey, Counts]]:
-        """Return each function seen with its counts."""
-        return self._copy()
+        """Return each function seen with its counts, in the order in which they first did something."""
+        with self._lock:
+            rows = self._rows_with_calls()
+        return [(key, row.counts()) for key, row in sorted(rows.items(), key=lambda item: item[1].first)]
 
     @property
     def total(self) -> Counts:
         """The counts of all functions together."""
-        return sum((counts for _, counts in self._copy()), Counts())
+        return sum((counts for _, counts in self.items()), Counts())
 
     @property
     def events(self) -> list[Event]:
-        """The events kept, oldest first: at most the newest 100 000."""
+        """The events kept, in the order in which they ended: the newest of each kind when there were very many."""
         with self._lock:
             kept = list(self._events)
-        return [Event(*raw) for raw in kept]
+            for log, number in self._logs.items():
+                kept += [log.event(entry) for entry in log.after(number)]
+        return sorted(kept, key=lambda event: event.at + event.seconds)
 
     @property
     def dropped(self) -> int:
-        """How many events were too old to be kept. They are still in the counts."""
+        """How many events were too many to be kept. They are still in the counts."""
         with self._lock:
-            return self._total_events - len(self._events)
+            missing = self._total_events - len(self._events)
+            return missing + sum(log.total() - n - len(log.after(n)) for log, n in self._logs.items())
 
     def subscribe(self, callback: Callable[[Event], object]) -> Callable[[], None]:
         """Call `callback(event)` for each event from now on, and return a function that ends this.
@@ -152,12 +168,9 @@ class Watch:
         that a broken chart never breaks the computation.
         """
         self._subscribers.append(callback)
-
-        def unsubscribe() -> None:
-            if callback in self._subscribers:
-                self._subscribers.remove(callback)
-
-        return unsubscribe
+        if not self.closed:
+            MONITOR.count_subscribers(1)
+        return lambda: self._unsubscribe(callback)
 
     # -- how it looks
 
@@ -176,7 +189,7 @@ class Watch:
         rows = self._labelled()
         if not rows:
             return f"<p>{html.escape(str(self))}</p>"
-        places = [key.location or "" for key, _ in self._copy()]
+        places = [key.location or "" for key, _ in self.items()]
         head = ("function", "calls", "traces", "lowerings", "compiles", "cache hits")
         body = "".join(
             f'<tr><th scope="row" style="text-align:left" title="{html.escape(place, quote=True)}">'
@@ -192,12 +205,12 @@ class Watch:
         )
 
     def __repr__(self) -> str:
-        return f"<Watch {self._state}: {len(self._rows)} functions, {self._total_events} events>"
+        return f"<Watch {self._state}: {len(self)} functions>"
 
     def _labelled(self) -> list[tuple[str, tuple[str, ...]]]:
         used: dict[str, int] = {}
         rows = []
-        for key, counts in self._copy():
+        for key, counts in self.items():
             used[key.name] = used.get(key.name, 0) + 1
             label = key.name if used[key.name] == 1 else f"{key.name} ({used[key.name]})"
             calls = "-" if counts.calls is None else str(counts.calls)
@@ -205,20 +218,29 @@ class Watch:
             rows.append((label, (calls, *map(str, numbers))))
         return rows
 
-    def _copy(self) -> list[tuple[FunctionKey, Counts]]:
-        with self._lock:
-            return [(key, row.counts()) for key, row in self._rows.items()]
-
     # -- what the monitor and the watched functions tell
+
+    def add_log(self, log: CallLog) -> None:
+        """Count the calls of a function that was watched after this block was opened."""
+        with self._lock:
+            self._logs[log] = 0
 
     def take_stage(self, stage: FinishedStage) -> None:
         """Add a stage that has ended. Runs on the thread that compiled."""
         if not (stage.own or self.everything):
             return
-        raw = (stage.stage, stage.key, stage.at, stage.seconds, None, 0, 0, stage.failed, stage.cache_hit, stage.thread)
+        event = Event(
+            kind=stage.stage,
+            function=stage.key,
+            at=stage.at,
+            seconds=stage.seconds,
+            failed=stage.failed,
+            cache_hit=stage.cache_hit,
+            thread=stage.thread,
+        )
         with self._lock:
-            row = self._row(stage.key)
-            row.watched = row.watched or stage.owner is not None or _is_watched(stage.key)
+            row = self._row(self._rows, stage.key, stage.at)
+            row.watched = row.watched or stage.watched or LOGS.watches(stage.key)
             if stage.stage == "trace":
                 row.traces += 1
                 row.trace_seconds += stage.seconds
@@ -229,15 +251,24 @@ class Watch:
                 row.compiles += 1
                 row.compile_seconds += stage.seconds
                 row.cache_hits += stage.cache_hit
-            self._keep(raw)
+            self._events.append(event)
+            self._total_events += 1
+        self.take_call(event)
 
-    def take_call(self, key: FunctionKey, raw: tuple[Any, ...]) -> None:
-        """Add a call that has returned or raised. Runs on the thread that called."""
+    def take_inner_call(self, event: Event) -> None:
+        """Add a call of another watched function inside a call of this record's function."""
         with self._lock:
-            row = self._row(key)
+            row = self._row(self._rows, event.function, event.at)
             row.watched = True
             row.calls += 1
-            self._keep(raw)
+            self._events.append(event)
+            self._total_events += 1
+        self.take_call(event)
+
+    def take_call(self, event: Event) -> None:
+        """Keep an event for the subscribers; its count is in the function's own log."""
+        if self._subscribers:
+            self._unheard.append(event)
 
     def deliver(self) -> None:
         """Hand what subscribers have not heard to them. Runs on the main thread."""
@@ -245,8 +276,8 @@ class Watch:
             return  # a callback made JAX compile: the loop below, further out, takes care of that event too
         self._delivering = True
         try:
-            while self.unheard:
-                event = Event(*self.unheard.popleft())
+            while self._unheard:
+                event = self._unheard.popleft()
                 for callback in tuple(self._subscribers):
                     self._tell(callback, event)
         finally:
@@ -256,124 +287,41 @@ class Watch:
         try:
             callback(event)
         except Exception as error:  # noqa: BLE001 - the error belongs to the callback, the call to the user
-            if callback in self._subscribers:
-                self._subscribers.remove(callback)
+            self._unsubscribe(callback)
             warnings.warn(f"A subscriber of a watch() raised {error!r} and was dropped.", RuntimeWarning, stacklevel=2)
 
-    def _row(self, key: FunctionKey) -> _Row:
-        row = self._rows.get(key)
-        if row is None:
-            row = self._rows[key] = _Row()
-        return row
+    def _unsubscribe(self, callback: Callable[[Event], object]) -> None:
+        if callback in self._subscribers:
+            self._subscribers.remove(callback)
+            if not self.closed:
+                MONITOR.count_subscribers(-1)
 
-    def _keep(self, raw: tuple[Any, ...]) -> None:
-        self._events.append(raw)
-        self._total_events += 1
-        if self._subscribers:
-            self.unheard.append(raw)
-
-
-def _is_watched(key: FunctionKey) -> bool:
-    return any(function.key == key for function in tuple(_watched))
-
-
-class WatchedFunction:
-    """A callable that behaves like the one it wraps and keeps a record of its calls.
-
-    `seen` is the running record: this function's own counts, and those of everything that compiled inside its calls.
-    `counts` are this function's own. Attributes that are not found here are looked up on the wrapped callable, so that
-    `.lower`, `.trace` and `.clear_cache` of a jitted function work.
-    """
-
-    __wrapped__: Callable[..., Any]
-    key: FunctionKey
-    seen: Watch
-
-    def __init__(self, function: Callable[..., Any], *, everything: bool = False) -> None:
-        functools.update_wrapper(self, function, updated=())
-        self.__wrapped__ = function
-        self.key = evidence.key_of(function)
-        self.seen = Watch(everything=everything)
-        self.seen._state = "open"
-        self._jax_name = evidence.jax_name(function)
-        self._jitted = callable(getattr(function, "lower", None))
-        self._number = 0
-        self._lock = threading.Lock()
-        MONITOR.acquire()
-        weakref.finalize(self, MONITOR.release).atexit = False
-        _watched.add(self)
-
-    @property
-    def counts(self) -> Counts:
-        """This function's own counts since it was watched."""
-        return self.seen[self]
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        calls = MONITOR.here.calls
-        depth = len(calls)
-        call = ActiveCall(self, self.key, self._jax_name, self._jitted, args, kwargs, self.seen)
-        failed = True
-        start = perf_counter()
-        try:
-            calls.append(call)
-            result = self.__wrapped__(*args, **kwargs)
-            failed = False
-            return result
-        finally:
-            seconds = perf_counter() - start
-            del calls[depth:]
-            self._finish(call, start, seconds, failed, calls)
-
-    def _finish(self, call: ActiveCall, start: float, seconds: float, failed: bool, outer: list[ActiveCall]) -> None:
+    def _settle(self) -> None:
+        """Take over from the logs what belongs to this block, which ends now."""
         with self._lock:
-            self._number = number = self._number + 1
-        key, thread = self.key, threading.get_ident()
-        raw = ("call", key, start, seconds, number, call.traces, call.compiles, failed, False, thread)
-        self.seen.take_call(key, raw)
-        for other in outer:
-            other.sink.take_call(key, raw)
-        for block in MONITOR.blocks:
-            block.take_call(key, raw)
-        if (self.seen.unheard or MONITOR.blocks) and MONITOR.between_calls():
-            MONITOR.deliver(self.seen)
+            self._rows = self._rows_with_calls()
+            for log, number in self._logs.items():
+                entries = log.after(number)
+                self._total_events += max(log.total() - number, len(entries))
+                self._events = deque([*self._events, *map(log.event, entries)])
+            self._logs.clear()
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+    def _rows_with_calls(self) -> dict[FunctionKey, _Row]:
+        """Return the rows with the calls from the logs added; the rows of this record stay as they are."""
+        rows = {key: replace(row) for key, row in self._rows.items()}
+        for log, number in self._logs.items():
+            calls = log.total() - number
+            if calls or log.key in rows:
+                first = next((entry[1] for entry in tuple(log.entries) if entry[0] > number), float("inf"))
+                row = self._row(rows, log.key, first)
+                row.watched = True
+                row.calls += calls
+        return rows
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "__wrapped__":  # not set yet: the object is being copied or unpickled
-            raise AttributeError(name)
-        return getattr(self.__wrapped__, name)
-
-    def __repr__(self) -> str:
-        return f"<watched {self.__wrapped__!r}>"
-
-
-@overload
-def watch(function: None = None, /, *, everything: bool = False) -> Watch: ...
-@overload
-def watch(function: Callable[..., Any], /, *, everything: bool = False) -> WatchedFunction: ...
-def watch(function: Callable[..., Any] | None = None, /, *, everything: bool = False) -> Watch | WatchedFunction:
-    """Count what JAX traces, lowers and compiles.
-
-    Without a function, `watch()` opens a block: it sees everything that compiles in the process while it is open, also
-    in code that knows nothing of it. With a function, or as a decorator above `@jax.jit`, it returns a
-    `WatchedFunction`, which records its calls as well.
-
-    **Arguments**
-
-    - `function`: a callable: `jax.jit(f)`, `eqx.filter_jit(f)`, a bound method, or plain Python.
-    - `everything`: also show what JAX compiles for itself, such as the helpers behind `jnp.ones`.
-
-    **Raises** `TraceOnceError` where `function` cannot be called.
-    """
-    if function is None:
-        return Watch(everything=everything)
-    if isinstance(function, WatchedFunction):
-        return function
-    if not callable(function):
-        raise TraceOnceError(
-            f"watch() takes a function, and {function!r} is not one: write `with watch() as seen:` to watch a block.",
-            exit_code=2,
-        )
-    return WatchedFunction(function, everything=everything)
+    @staticmethod
+    def _row(rows: dict[FunctionKey, _Row], key: FunctionKey, at: float) -> _Row:
+        row = rows.get(key)
+        if row is None:
+            row = rows[key] = _Row()
+        row.first = min(row.first, at)
+        return row

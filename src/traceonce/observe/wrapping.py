@@ -1,0 +1,127 @@
+"""`watch` and the watched function: behaves like what it wraps, and keeps a record."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, overload
+
+from traceonce.errors import TraceOnceError
+from traceonce.observe import evidence
+from traceonce.observe.calls import LOGS, CallLog, Entry
+from traceonce.observe.monitor import HERE, MONITOR
+from traceonce.observe.records import Counts, FunctionKey
+from traceonce.observe.watching import Watch
+
+
+class WatchedFunction:
+    """A callable that behaves like the one it wraps and keeps a record of its calls.
+
+    `seen` is the running record: this function's own counts, and those of everything that compiled inside its calls.
+    `counts` are this function's own. Attributes that are not found here are looked up on the wrapped callable, so that
+    `.lower`, `.trace` and `.clear_cache` of a jitted function work.
+    """
+
+    __wrapped__: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any], *, everything: bool = False) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.__wrapped__ = function
+        self.key: FunctionKey = evidence.key_of(function)
+        self.jax_name = evidence.jax_name(function)
+        self.jitted = callable(getattr(function, "lower", None))
+        self._log = CallLog(self.key)
+        self.seen: Watch = Watch.of_function(self._log, everything=everything)
+        MONITOR.acquire()
+        weakref.finalize(self, MONITOR.release).atexit = False
+        LOGS.add(self._log)
+        for block in MONITOR.blocks:
+            block.add_log(self._log)
+
+    @property
+    def counts(self) -> Counts:
+        """This function's own counts since it was watched."""
+        return self.seen[self]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        here, log = HERE, self._log
+        calls = here.calls
+        depth = len(calls)
+        start = perf_counter()
+        try:
+            calls.append((self, args, kwargs))
+            result = self.__wrapped__(*args, **kwargs)
+        except BaseException:
+            end = perf_counter()
+            del calls[depth:]
+            self._finish((next(log.numbers), start, end, here.ident, 0, 0, True))
+            raise
+        end = perf_counter()
+        del calls[depth:]
+        if here.ended or depth or MONITOR.subscribers:
+            self._finish((next(log.numbers), start, end, here.ident, 0, 0, False))
+        else:
+            log.entries.append((next(log.numbers), start, end, here.ident, 0, 0, False))
+        return result
+
+    def _finish(self, entry: Entry) -> None:
+        """Log a call during which something happened, or of which somebody wants to hear."""
+        number, start, end, thread, _, _, failed = entry
+        ended = [stage for stage, own, at in HERE.ended if own and at >= start]
+        traces, compiles = ended.count("trace"), ended.count("compile")
+        entry = (number, start, end, thread, traces, compiles, failed)
+        self._log.entries.append(entry)
+        if not HERE.calls:
+            HERE.ended.clear()
+        event = self._log.event(entry)
+        self.seen.take_call(event)
+        for caller, _, _ in HERE.calls:
+            caller.seen.take_inner_call(event)
+        for block in MONITOR.blocks:
+            block.take_call(event)
+        if MONITOR.between_calls():
+            MONITOR.deliver(self.seen)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__wrapped__":  # not set yet: the object is being copied or unpickled
+            raise AttributeError(name)
+        return getattr(self.__wrapped__, name)
+
+    def __repr__(self) -> str:
+        return f"<watched {self.__wrapped__!r}>"
+
+
+@overload
+def watch(function: None = None, /, *, everything: bool = False) -> Watch: ...
+@overload
+def watch(function: Callable[..., Any], /, *, everything: bool = False) -> WatchedFunction: ...
+def watch(function: Callable[..., Any] | None = None, /, *, everything: bool = False) -> Watch | WatchedFunction:
+    """Count what JAX traces, lowers and compiles.
+
+    Without a function, `watch()` opens a block: it sees everything that compiles in the process while it is open, also
+    in code that knows nothing of it. With a function, or as a decorator above `@jax.jit`, it returns a
+    `WatchedFunction`, which records its calls as well.
+
+    **Arguments**
+
+    - `function`: a callable: `jax.jit(f)`, `eqx.filter_jit(f)`, a bound method, or plain Python.
+    - `everything`: also show what JAX compiles for itself, such as the helpers behind `jnp.ones`.
+
+    **Raises** `TraceOnceError` where `function` cannot be called.
+    """
+    if function is None:
+        return Watch(everything=everything)
+    if isinstance(function, WatchedFunction):
+        return function
+    if not callable(function):
+        raise TraceOnceError(
+            f"watch() takes a function, and {function!r} is not one: write `with watch() as seen:` to watch a block.",
+            exit_code=2,
+        )
+    return WatchedFunction(function, everything=everything)

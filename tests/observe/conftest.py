@@ -1,0 +1,22 @@
+"""What the tests of the observer share."""
+
+from collections.abc import Callable
+
+import pytest
+
+
+@pytest.fixture
+def listeners() -> Callable[[], int]:
+    """Count the listeners registered with JAX. The lists are private, and read here alone."""
+    from jax._src import monitoring
+
+    def count() -> int:
+        lists = (
+            monitoring._event_listeners,
+            monitoring._event_duration_secs_listeners,
+            monitoring._scalar_listeners,
+            monitoring._event_time_span_listeners,
+        )
+        return sum(map(len, lists))
+
+    return count
