@@ -1,0 +1,42 @@
+# Trace Once. The two commands that a fresh machine needs are `make learn` and `make test`; each makes its environment first.
+#
+#   make learn  [OPEN=0] [PORT=9000] [HOST=0.0.0.0] [DESK=folder] [ACCELERATOR=cuda13]
+#   PYTHON=/path/to/python chooses the Python of the environment
+
+SHELL = /bin/sh
+ENV = sh requirements/make_env.sh
+TRACEONCE = .venv/bin/python -m traceonce
+
+.PHONY: help env learn author pins
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make learn    build the environment and open JupyterLab on your copy of the course'
+	@echo '              OPEN=0 opens no browser; PORT=9000, HOST=0.0.0.0 and DESK=folder choose where'
+	@echo '              ACCELERATOR=cuda13 (or cuda12) installs JAX for an NVIDIA GPU'
+	@echo 'make author   open the course itself, with .py files as notebooks'
+	@echo 'make env      the environment alone; KIND=dev for the one that the tests need'
+	@echo 'make pins     make the lists in requirements/ again; UPGRADE=1 for the newest versions'
+	@echo 'make test     run every check'
+
+# --- the environment ---------------------------------------------------------------------------------------------
+
+env:
+	@$(ENV) $(or $(KIND),learn)
+
+pins:
+	@$(ENV) pins
+
+# --- JupyterLab ----------------------------------------------------------------------------------------------------
+
+SERVE = $(if $(filter 0 no false,$(OPEN)),--no-open) $(if $(PORT),--port '$(PORT)') $(if $(HOST),--host '$(HOST)') $(if $(DESK),--desk '$(DESK)')
+
+learn:
+	@$(ENV) learn
+	@exec $(TRACEONCE) learn $(SERVE)
+
+author:
+	@$(ENV) dev
+	@exec $(TRACEONCE) learn --author $(SERVE)
+
+# --- checks ----------------------------------------------------------------------------------------------------------
