@@ -1,0 +1,65 @@
+"""The sandboxed child: runs the cells of one submission, then answers the judge's requests until it is killed.
+
+It holds nothing secret. What it says about itself can be forged by the code that it runs; what that is worth is said in
+``docs/grading.md``. The judge believes nothing but the form of a message.
+"""
+
+import json
+import os
+import socket
+from typing import Any
+
+from traceonce.grade.execution import Notebook, Source
+from traceonce.grade.observing import Counters, Observer
+from traceonce.grade.wire import Wire, WireError, WireTooLarge
+from traceonce.sandbox.limits import Limits
+
+_getpid, _exit = os.getpid, os._exit
+
+
+def run(wire_descriptor: int, job_descriptor: int) -> None:
+    """Be the child: load the cells in the job, report on each, then serve. Returns when the judge is gone."""
+    with os.fdopen(job_descriptor, "rb") as file:
+        file.seek(0)
+        job = json.load(file)
+    limits = Limits.from_json(job["limits"])
+    counters = Counters()
+    counters.listen()
+    wire = Wire(socket.socket(fileno=wire_descriptor), limits.message_mb * 2**20)
+    notebook = Notebook(tuple(Source(**cell) for cell in job["cells"]))
+    server = _Server(wire, notebook, Observer(notebook, counters), limits)
+    try:
+        server.load()
+        server.serve()
+    except WireError:
+        return  # the judge is gone, and with it every reason to be here
+
+
+class _Server:
+    def __init__(self, wire: Wire, notebook: Notebook, observer: Observer, limits: Limits) -> None:
+        self.wire, self.notebook, self.observer, self.limits = wire, notebook, observer, limits
+        self.own_pid = _getpid()
+
+    def load(self) -> None:
+        for index, source in enumerate(self.notebook.sources):
+            self.send({"event": "cell", "index": index}, [])
+            error, printed = self.notebook.run_cell(source, self.limits.call_seconds)
+            form = None if error is None else vars(error) | {"bases": list(error.bases)}
+            self.send({"event": "ran", "index": index, "error": form, "printed": printed}, [])
+        self.send({"event": "ready"}, [])
+
+    def serve(self) -> None:
+        while True:
+            request, blobs = self.wire.receive()
+            reply, reply_blobs = self.observer.answer(request, blobs)
+            nonce = {"nonce": request["nonce"]}
+            try:
+                self.send(reply | nonce, reply_blobs)
+            except (WireTooLarge, ValueError, RecursionError) as error:
+                about = f"the result cannot be handed over: {error}"[:300]
+                self.send({"error": {"kind": "value", "message": about}} | nonce, [])
+
+    def send(self, document: dict[str, Any], blobs: list[bytes]) -> None:
+        if _getpid() != self.own_pid:
+            _exit(0)  # a copy that student code forked: it must not speak for the submission
+        self.wire.send(document, blobs)

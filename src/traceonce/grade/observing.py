@@ -1,0 +1,212 @@
+"""What the sandboxed child can be asked: call a function, or call it and watch what it does."""
+
+import hashlib
+import types
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from traceonce.grade.execution import CellError, Notebook
+from traceonce.grade.values import Decoder, Deleted, Encoder, Host, Key, Ref, Tracer
+
+_TRACE = "/jax/core/compile/jaxpr_trace_duration"
+_COMPILE = "/jax/core/compile/backend_compile_duration"
+
+
+@dataclass
+class Counters:
+    """Traces and compiles by function name, from JAX's public events."""
+
+    traces: Counter[str] = field(default_factory=Counter)
+    compiles: Counter[str] = field(default_factory=Counter)
+
+    def listen(self) -> None:
+        """Register for JAX's events. To be called before student code runs."""
+        jax.monitoring.register_event_duration_secs_listener(self._on_duration)
+
+    def _on_duration(self, event: str, _seconds: float, **about: Any) -> None:
+        name = str(about.get("fun_name", ""))
+        if event == _TRACE:
+            self.traces[name] += 1
+        elif event == _COMPILE:
+            self.compiles[name.removeprefix("jit(").removesuffix(")")] += 1
+
+    def clear(self) -> None:
+        """Start again from zero."""
+        self.traces.clear()
+        self.compiles.clear()
+
+
+def to_wire(value: Any) -> Any:
+    """A leaf of the student's in a form that `Encoder` knows. Waits for the device; an array's error is raised here."""
+    if isinstance(value, jax.core.Tracer):
+        return Tracer(type(value).__name__)
+    if isinstance(value, jax.Array):
+        if value.is_deleted():
+            return Deleted(tuple(value.shape))
+        if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+            return Key(str(jax.random.key_impl(value)), np.asarray(jax.random.key_data(value)))
+        return np.asarray(value)
+    return value
+
+
+@dataclass
+class Observer:
+    """Answers the judge's requests against a notebook's namespace."""
+
+    notebook: Notebook
+    counters: Counters
+
+    def answer(self, request: dict[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        """The reply to one request: ``{"ok": ...}`` or ``{"error": ...}``, with its blobs.
+
+        **Raises**: `KeyError`, `TypeError`, `NotAValue` for a request that is none; the judge is trusted, so it is a defect.
+        """
+        name = request["name"]
+        if name not in self.notebook.namespace:
+            return _refusal(CellError("unknown", "NameError", ("NameError",), f"name {name!r} is not defined"))
+        decoder = Decoder(blobs, array=_to_device, special=self._special)
+        if request["op"] == "call":
+            return self._call(request, decoder)
+        return self._observe(request, decoder)
+
+    def _special(self, value: Any) -> Any:
+        if isinstance(value, Key):
+            return jax.random.wrap_key_data(jnp.asarray(value.data), impl=value.impl)
+        if isinstance(value, Ref):
+            return self.notebook.namespace[value.name]
+        return value.value if isinstance(value, Host) else value
+
+    def _arguments(self, request: dict[str, Any], decoder: Decoder) -> tuple[list[Any], dict[str, Any]]:
+        return list(decoder.decode(request["args"])), dict(decoder.decode(request["kwargs"]))
+
+    def _call(self, request: dict[str, Any], decoder: Decoder) -> tuple[dict[str, Any], list[bytes]]:
+        args, kwargs = self._arguments(request, decoder)
+        encoder = Encoder(to_wire)
+
+        def action() -> Any:
+            return encoder.encode(self.notebook.namespace[request["name"]](*args, **kwargs))
+
+        form, error, _ = self.notebook.guarded(action, request["seconds"])
+        return _refusal(error) if error else ({"ok": {"value": form}}, encoder.blobs)
+
+    def _observe(self, request: dict[str, Any], decoder: Decoder) -> tuple[dict[str, Any], list[bytes]]:
+        namespace = self.notebook.namespace
+        name = request["name"]
+        rounds = [self._arguments(request, decoder) for _ in range(request["repeat"])]
+        changes = dict(decoder.decode(request["globals"]))
+        absent = object()
+        originals = {key: namespace.get(key, absent) for key in changes}
+        namespace.update(changes)
+        function = _as_jitted(namespace[name]) if request["jit"] else namespace[name]
+        before = _fingerprints(namespace)
+        encoder = Encoder(to_wire)
+        self.counters.clear()
+
+        def action() -> list[Any]:
+            # Each value is taken off the device before the next call: a donated buffer must not take it along.
+            forms = [encoder.encode(function(*args, **kwargs)) for args, kwargs in rounds]
+            jax.effects_barrier()
+            return forms
+
+        forms, error, printed = self.notebook.guarded(action, request["seconds"])
+        changed = _changed(before, _fingerprints(namespace))
+        for key, original in originals.items():
+            if original is absent:
+                namespace.pop(key, None)
+            else:
+                namespace[key] = original
+        if error:
+            return _refusal(error)
+        own = {_PROBE} if request["jit"] else {name, str(getattr(namespace[name], "__name__", name))}
+        report = {
+            "values": forms,
+            "arguments": encoder.encode(tuple(rounds[-1][0])),
+            "keywords": encoder.encode(rounds[-1][1]),
+            "traces": sum(self.counters.traces[known] for known in own),
+            "compiles": sum(self.counters.compiles[known] for known in own),
+            "events": {
+                "traces": {key: n for key, n in self.counters.traces.items() if key != _PROBE},
+                "compiles": {key: n for key, n in self.counters.compiles.items() if key != _PROBE},
+            },
+            "printed": printed,
+            "changed_globals": changed,
+        }
+        return {"ok": report}, encoder.blobs
+
+
+_PROBE = "_observed_by_the_grader"
+
+
+def _as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`jax.jit` of the student's function under a name of its own, so that its traces are told from inner ones."""
+
+    def _observed_by_the_grader(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return jax.jit(_observed_by_the_grader)  # type: ignore[no-any-return]
+
+
+def _to_device(array: Any) -> Any:
+    """A NumPy array as a JAX array, without a compile. Text stays NumPy."""
+    return array if array.dtype.kind in "SU" else jax.device_put(array)
+
+
+def _refusal(error: CellError) -> tuple[dict[str, Any], list[bytes]]:
+    return {"error": vars(error) | {"bases": list(error.bases)}}, []
+
+
+# What a call changed in the notebook ----------------------------------------------------------------------------------
+
+
+def _fingerprints(namespace: dict[str, Any]) -> dict[str, str]:
+    """A digest of each global: identity and content; for a function also its attributes, defaults and closure."""
+    return {
+        name: _digest(value) for name, value in list(namespace.items()) if not (name[:2] == "__" and name[-2:] == "__")
+    }
+
+
+def _digest(value: Any) -> str:
+    parts: list[Any] = [value]
+    if isinstance(value, types.ModuleType | type):
+        return str(id(value))
+    function = getattr(value, "__wrapped__", value)
+    if isinstance(function, types.FunctionType):
+        cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+        parts = [function.__defaults__, function.__kwdefaults__, _own_attributes(function), cells]
+    encoder = Encoder(_mark)
+    try:
+        text = repr([encoder.encode(part) for part in parts])
+    except (ValueError, TypeError, RuntimeError) as error:
+        text = f"{type(error).__name__} {type(value).__name__}"
+    return hashlib.blake2b(b"".join((str(id(value)).encode(), text.encode(), *encoder.blobs))).hexdigest()
+
+
+def _own_attributes(function: types.FunctionType) -> dict[str, Any]:
+    return {name: value for name, value in vars(function).items() if name != "__wrapped__"}
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:  # the variable was deleted, or is not bound yet
+        return False
+
+
+def _mark(value: Any) -> Any:
+    """Leaves by content where they have one, otherwise by identity."""
+    sent = to_wire(value)
+    if sent is None or isinstance(sent, bool | int | float | str | bytes | complex | np.ndarray | np.generic):
+        return sent
+    if isinstance(sent, dict | list | tuple | Key | Deleted):
+        return sent
+    return f"{type(sent).__name__} {id(value)}"
+
+
+def _changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))

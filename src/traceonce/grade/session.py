@@ -1,0 +1,262 @@
+"""The judge's side of one submission: what the `lab` fixture does, and what happens when the child is lost."""
+
+import hashlib
+import json
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from traceonce.grade.hidden import Observation, StudentError
+from traceonce.grade.values import Decoder, Encoder, NotAValue
+from traceonce.grade.wire import Wire, WireClosed, WireError, WireSilent
+from traceonce.sandbox.limits import Limits
+
+_GRACE_SECONDS = 1.0
+_START_SECONDS = 20.0
+
+
+class Uncheckable(Exception):
+    """An assert could not be run, for a reason outside it."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind, self.sentence = kind, sentence
+
+
+class ChildLost(Exception):
+    """The child ended, fell silent or broke the protocol while it was answering. `kind` is the supervisor's finding."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind, self.sentence = kind, sentence
+
+
+class Session:
+    """Holds the wire to the child of one submission, and replaces both when the child is lost.
+
+    **Arguments**
+
+    - `wire`: the judge's end; `report`: a sequenced-packet socket to the supervisor.
+    - `spec`: what the supervisor says: `seed`, `submission`, `limits`, `missing` (sentences by `grade_id`).
+    """
+
+    def __init__(self, wire: socket.socket, report: socket.socket, spec: dict[str, Any]) -> None:
+        self.limits = Limits.from_json(spec["limits"])
+        self.missing: dict[str, str] = spec["missing"]
+        self._seed = bytes.fromhex(spec["seed"])
+        self._submission: str = spec["submission"]
+        self._report = report
+        self._wire: Wire | None = Wire(wire, self.limits.message_mb * 2**20)
+        self._why_none = Uncheckable("crashed", "")
+
+    def report(self, message: dict[str, Any]) -> None:
+        """Tell the supervisor."""
+        self._report.send(json.dumps(message).encode())
+
+    def for_assert(self, name: str) -> "Lab":
+        """The `lab` of one assert, with its own random numbers."""
+        digest = hashlib.sha256(b"\0".join((self._seed, self._submission.encode(), name.encode()))).digest()
+        return Lab(self, np.random.default_rng(list(np.frombuffer(digest, np.uint32))))
+
+    # -- the child's start
+
+    def load(self) -> None:
+        """Follow the child through its cells. A cell that ends or hangs the child is left out, and a new one is started."""
+        while self._wire is not None:
+            try:
+                self._follow(self._wire)
+                return
+            except _LostAt as lost:
+                found = self._lose(lost.error, lost.cell)
+                if lost.cell is not None:
+                    self.report({"cell": lost.cell, "error": {"kind": found.kind, "message": found.sentence}})
+
+    def _follow(self, wire: Wire) -> None:
+        cell: int | None = None
+        while True:
+            seconds = self.limits.call_seconds if cell is not None else _START_SECONDS
+            try:
+                event, blobs = wire.receive(deadline=time.monotonic() + seconds + _GRACE_SECONDS)
+                kind = event["event"]
+                if blobs:
+                    raise NotAValue("blobs where none belong")
+                if kind == "cell":
+                    cell = int(event["index"])
+                elif kind == "ran":
+                    about = {"error": _checked_error(event["error"]), "printed": str(event["printed"])[:4000]}
+                    self.report({"cell": int(event["index"])} | about)
+                    cell = None
+                else:
+                    return
+            except WireError as error:
+                raise _LostAt(error, cell) from error
+            except (NotAValue, KeyError, TypeError, ValueError) as error:
+                raise _LostAt(WireError("no message of a start"), cell) from error
+
+    def _lose(self, error: WireError, cell: int | None = None) -> ChildLost:
+        """Report a loss. The supervisor says what it found, and gives a new child's wire or says that there is none."""
+        assert self._wire is not None
+        self._wire.end.close()
+        self._wire = None
+        why = {WireClosed: "closed", WireSilent: "silent"}.get(type(error), "garbage")
+        self.report({"lost": why, "detail": str(error)[:200], "cell": cell})
+        reply, descriptors, _, _ = socket.recv_fds(self._report, 65536, 1)
+        finding = json.loads(reply)
+        if descriptors:
+            self._wire = Wire(socket.socket(fileno=descriptors[0]), self.limits.message_mb * 2**20)
+        else:
+            self._why_none = Uncheckable(finding["kind"], finding["final"])
+        return ChildLost(finding["kind"], finding["sentence"])
+
+    # -- requests
+
+    def ask(self, request: dict[str, Any], encoder: Encoder) -> tuple[dict[str, Any], Decoder]:
+        """Send a request, and return the ``ok`` part of its answer with a decoder for its values.
+
+        **Raises**: `StudentError`, `ChildLost`, `Uncheckable`.
+        """
+        if self._wire is None:
+            raise self._why_none
+        nonce = secrets.token_hex(8)
+        whole = request | {"nonce": nonce, "seconds": self.limits.call_seconds}
+        deadline = time.monotonic() + self.limits.call_seconds + _GRACE_SECONDS
+        try:
+            if self._wire.has_unread():
+                raise WireError("it spoke without being asked")
+            self._wire.send(whole, encoder.blobs, deadline=deadline)
+            answer, blobs = self._wire.receive(deadline=deadline)
+            if not isinstance(answer, dict) or answer.get("nonce") != nonce:
+                raise WireError("an answer to another question")
+        except WireError as error:
+            self._restart(error)
+        decoder = Decoder(blobs)
+        try:
+            error_form = _checked_error(answer.get("error"))
+            if error_form is None:
+                return dict(answer["ok"]), decoder
+        except (NotAValue, KeyError, TypeError, ValueError):
+            self._restart(WireError("an answer of no form"))
+        raise StudentError(**error_form | {"bases": tuple(error_form["bases"])})
+
+    def broken(self) -> NoReturn:
+        """Treat the last answer as a broken protocol. **Raises**: `ChildLost`."""
+        self._restart(WireError("an answer of no form"))
+
+    def _restart(self, error: WireError) -> NoReturn:
+        lost = self._lose(error)
+        self.load()
+        raise lost
+
+
+class _LostAt(Exception):
+    def __init__(self, error: WireError, cell: int | None) -> None:
+        super().__init__(str(error))
+        self.error, self.cell = error, cell
+
+
+_ERROR_KINDS = frozenset({"raised", "timeout", "memory", "value", "unknown", "skipped"})
+
+
+def _checked_error(form: Any) -> dict[str, Any] | None:
+    """A child's error with every part of the right type and size; `None` for none.
+
+    **Raises**: `NotAValue` for what is no error.
+    """
+    if form is None:
+        return None
+    if not isinstance(form, dict) or form.get("kind") not in _ERROR_KINDS:
+        raise NotAValue("an error of no kind")
+    bases = form.get("bases", [])
+    line = form.get("line", 0)
+    if not isinstance(bases, list) or isinstance(line, bool) or not isinstance(line, int) or not 0 <= line < 10**6:
+        raise NotAValue("an error of no form")
+    texts = {name: str(form.get(name, ""))[:300] for name in ("type_name", "message", "cell")}
+    return {"kind": form["kind"], "bases": [str(base)[:100] for base in bases[:20]], "line": line} | texts
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The `lab` fixture: the submission, for one hidden assert.
+
+    **Arguments**
+
+    - `rng`: a NumPy generator from the secret seed, the submission and the assert's name.
+    """
+
+    _session: Session
+    rng: np.random.Generator
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the student's; the value, with arrays as NumPy.
+
+        NumPy arrays and scalars arrive as JAX arrays (`Host` keeps them NumPy), Python numbers as they are.
+
+        **Raises**: `StudentError` where it raised, took too long or gave something that has no form here.
+        """
+        answer, decoder = self._ask({"op": "call", "name": name}, args, kwargs)
+        return self._decoded(decoder, answer, "value")
+
+    def observe(
+        self,
+        name: str,
+        *args: Any,
+        jit: bool = False,
+        repeat: int = 1,
+        globals: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Observation:
+        """Call a function of the student's and watch: see `Observation`.
+
+        **Arguments**
+
+        - `jit`: call it under `jax.jit`; `traces` and `compiles` are then those of that jit.
+        - `repeat`: how many calls, each with fresh copies of the arguments.
+        - `globals`: names of the notebook that get another value for the time of the call.
+
+        **Raises**: `StudentError`, as `call` does.
+        """
+        request = {"op": "observe", "name": name, "jit": jit, "repeat": repeat}
+        answer, decoder = self._ask(request, args, kwargs, globals or {})
+        try:
+            events = {
+                kind: {str(key): int(n) for key, n in answer["events"][kind].items()} for kind in ("traces", "compiles")
+            }
+            values = tuple(decoder.decode(form) for form in answer["values"])
+            if len(values) != repeat:
+                raise NotAValue("another number of values than calls")
+            return Observation(
+                values=values,
+                arguments=tuple(decoder.decode(answer["arguments"])),
+                keywords=dict(decoder.decode(answer["keywords"])),
+                traces=int(answer["traces"]),
+                compiles=int(answer["compiles"]),
+                other_traces=events["traces"],
+                other_compiles=events["compiles"],
+                printed=str(answer["printed"])[:4000],
+                changed_globals=tuple(str(changed) for changed in answer["changed_globals"]),
+            )
+        except (NotAValue, KeyError, TypeError, ValueError, AttributeError):
+            self._session.broken()
+
+    def _ask(
+        self,
+        request: dict[str, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        globals_: dict[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], Decoder]:
+        encoder = Encoder()
+        parts = {"args": encoder.encode(args), "kwargs": encoder.encode(kwargs)}
+        if globals_ is not None:
+            parts["globals"] = encoder.encode(globals_)
+        return self._session.ask(request | parts, encoder)
+
+    def _decoded(self, decoder: Decoder, answer: dict[str, Any], part: str) -> Any:
+        try:
+            return decoder.decode(answer[part])
+        except (NotAValue, KeyError):
+            self._session.broken()

@@ -1,0 +1,360 @@
+"""The supervisor: starts the zygote and the judge, owns the clocks, and says how each submission ended.
+
+    python -m traceonce.grade.supervisor < requests > results
+
+Plain standard library: it never imports JAX, NumPy or pytest, and no student code. Requests and results are lines of JSON, so
+that the same supervisor serves one machine and a cluster. The first request is ``{"setup": ...}``; then each ``{"job": ...}``
+gives one ``{"result": ...}``, in any order; ``{"finish": true}`` ends it. When its input ends without that, it kills
+everything that it started and leaves.
+"""
+
+import json
+import os
+import queue
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from traceonce.errors import TraceOnceError
+from traceonce.grade.wire import Wire, WireError
+from traceonce.sandbox.handle import NAMESPACES, Sandbox, SandboxRefused
+from traceonce.sandbox.limits import Limits
+
+ZYGOTE_ENVIRONMENT = {
+    "JAX_PLATFORMS": "cpu",
+    # One thread before the fork: OpenBLAS would start its pool on import.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    # XLA makes its pools by the number of processors; a submission gets the same on every machine.
+    "NPROC": "1",
+    "MALLOC_ARENA_MAX": "2",
+    "PYTHONHASHSEED": "0",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+JUDGE_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+_TICK_SECONDS = 0.05
+_START_SECONDS = 60.0
+_JUDGE_GRACE_SECONDS = 10.0
+_MOST_RESTARTS = 6
+_MEMORY_SIGNALS = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Why a child was lost: its kind (a record's status) and a sentence for the learner."""
+
+    kind: str
+    sentence: str
+
+
+@dataclass
+class Result:
+    """What is known of a submission; the record is made of it.
+
+    **Arguments**
+
+    - `planned`: the hidden asserts, in order, with their points, title and hint.
+    - `outcomes`: by an assert's name, the outcome of each of its cases.
+    - `cells`: by a cell's index, its error (or `None`) and what it printed.
+    - `findings`: why children were lost, in order.
+    - `defect`: what is wrong with the grader or the hidden asserts, which is no fault of the submission.
+    """
+
+    id: str
+    tier: str = NAMESPACES
+    planned: list[dict[str, Any]] = field(default_factory=list)
+    outcomes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    cells: dict[int, dict[str, Any]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    defect: str = ""
+    peak_mb: float = 0.0
+    seconds: float = 0.0
+
+
+class Helper:
+    """The zygote or the judge: a process with a packet socket, on which it says ``ready`` once."""
+
+    def __init__(self, module: str, environment: dict[str, str]) -> None:
+        self.module = module
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        kept = {name: value for name, value in os.environ.items() if name in ("LD_LIBRARY_PATH", "LANG", "LC_ALL")}
+        command = [sys.executable, "-P", "-s", "-B", "-m", module, str(theirs.fileno())]
+        self.process = subprocess.Popen(
+            command,
+            pass_fds=[theirs.fileno()],
+            env=kept | environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        theirs.close()
+
+    def wait_until_ready(self) -> None:
+        """Wait for ``ready``. **Raises**: `SandboxRefused` with what it says instead."""
+        self.control.settimeout(_START_SECONDS)
+        try:
+            message = self.control.recv(4096).decode(errors="replace")
+        except TimeoutError:
+            message = f"{self.module} did not start in {_START_SECONDS:g} s"
+        if message != "ready":
+            raise SandboxRefused(message.removeprefix("failed ") or f"{self.module} ended at its start")
+        self.control.settimeout(None)
+
+    def send(self, message: dict[str, Any], descriptors: list[int]) -> None:
+        """Ask for a fork that gets these descriptors."""
+        socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
+
+    def end(self) -> None:
+        """Let it finish, and wait for it, so that its use of the processor is counted."""
+        self.control.close()
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Run:
+    """One submission: its sandbox, its judge, and the clock over both."""
+
+    def __init__(self, job: dict[str, Any], seed: str, zygote: Helper, judge: Helper) -> None:
+        self.job, self.zygote = job, zygote
+        self.limits = Limits.from_json(job["limits"])
+        self.result = Result(job["id"])
+        self.started = time.monotonic()
+        self.deadline = self.started + self.limits.seconds
+        self.skipped: dict[int, str] = {}
+        self.restarts = 0
+        self.judge_handle = -1
+        self.out_of_time = self.out_of_memory = False
+        self.sandbox, wire = start_sandbox(zygote, self._cells(), self.limits)
+        self.report, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        spec = {name: job[name] for name in ("submission", "limits", "missing", "hidden")} | {"seed": seed}
+        try:
+            judge.send(spec, [wire.fileno(), theirs.fileno()])
+        finally:
+            wire.close()
+            theirs.close()
+
+    def _cells(self) -> list[dict[str, Any]]:
+        return [cell | {"skip": self.skipped.get(index, "")} for index, cell in enumerate(self.job["cells"])]
+
+    def grade(self) -> Result:
+        """Follow the judge to its end, whatever the submission does."""
+        try:
+            while self._step():
+                pass
+        finally:
+            self.sandbox.kill()
+            if self.judge_handle >= 0:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self.judge_handle, signal.SIGKILL)
+                os.close(self.judge_handle)
+            self.report.close()
+            self.result.seconds = time.monotonic() - self.started
+        return self.result
+
+    def _step(self) -> bool:
+        """Wait for the judge a moment, and check the limits. False at the end."""
+        ready, _, _ = select.select([self.report], [], [], _TICK_SECONDS)
+        now = time.monotonic()
+        if not self.out_of_time and now > self.deadline:
+            self.out_of_time = True
+            self.sandbox.kill()
+        if now > self.deadline + _JUDGE_GRACE_SECONDS:
+            self.result.defect = "the judge did not come to an end"
+            return False
+        if not self.out_of_time and not self.out_of_memory:
+            used = self.sandbox.memory_mb(self.limits.memory_mb)
+            self.result.peak_mb = max(self.result.peak_mb, used)
+            if used > self.limits.memory_mb:
+                self.out_of_memory = True
+                self.sandbox.kill()
+        return self._hear() if ready else True
+
+    def _hear(self) -> bool:
+        """Take one message of the judge. False at the end."""
+        packet, descriptors, _, _ = socket.recv_fds(self.report, 1 << 20, 1)
+        if not packet:
+            self.result.defect = self.result.defect or "the judge ended before it was done"
+            return False
+        message = json.loads(packet)
+        if descriptors:
+            self.judge_handle = descriptors[0]
+        elif "planned" in message:
+            self.result.planned = message["planned"]
+        elif "assert" in message:
+            self.result.outcomes.setdefault(message.pop("assert"), []).append(message)
+        elif "lost" in message:
+            self._replace(message)
+        elif "cell" in message:
+            self._note_cell(message)
+        elif "done" in message:
+            self.result.defect = message["defect"]
+            return False
+        return True
+
+    def _note_cell(self, message: dict[str, Any]) -> None:
+        error = message["error"]
+        if error is None or error["kind"] != "skipped":  # a new child skips what ended the one before: that is known
+            self.result.cells[message["cell"]] = {"error": error, "printed": message.get("printed", "")}
+
+    def _replace(self, message: dict[str, Any]) -> None:
+        """Answer a judge that lost its child: what happened, and a new child where there may be one."""
+        finding = self._diagnose(message["lost"])
+        self.sandbox.kill()
+        self.result.findings.append(finding)
+        if message["cell"] is not None:
+            self.skipped[message["cell"]] = finding.sentence
+        final = self._why_no_more(finding)
+        answer = json.dumps(asdict(finding) | {"final": final}).encode()
+        if final:
+            self.report.send(answer)
+            return
+        self.restarts += 1
+        self.out_of_memory = False
+        self.sandbox, wire = start_sandbox(self.zygote, self._cells(), self.limits)
+        with wire:
+            socket.send_fds(self.report, [answer], [wire.fileno()])
+
+    def _why_no_more(self, finding: Finding) -> str:
+        """Why the submission gets no further child; empty where it gets one."""
+        if self.out_of_time:
+            return f"Not checked: the notebook had used up its {self.limits.seconds:g} s."
+        if finding.kind == "tampering":
+            return "Not checked: the notebook had interfered with the grader."
+        if self.restarts >= _MOST_RESTARTS:
+            return f"Not checked: the notebook had ended its process {self.restarts + 1} times."
+        return ""
+
+    def _diagnose(self, why: str) -> Finding:
+        """What happened to the child, from outside it."""
+        limits = self.limits
+        if self.out_of_memory:
+            return Finding("memory", f"It used more than {limits.memory_mb} MB of memory.")
+        if self.out_of_time:
+            return Finding("timeout", f"The notebook used up its {limits.seconds:g} s.")
+        if why == "silent":
+            return Finding("timeout", f"It did not come to an end within {limits.call_seconds:g} s.")
+        if why == "garbage":
+            return Finding("tampering", "It interfered with the grader's connection.")
+        status = self.sandbox.wait_status(1.0)
+        if status is None:
+            return Finding("crashed", "It closed the grader's connection.")
+        if os.WIFEXITED(status):
+            return Finding("crashed", f"It ended the Python process (exit code {os.WEXITSTATUS(status)}).")
+        number = os.WTERMSIG(status)
+        if number == signal.SIGXCPU:
+            return Finding("timeout", f"It used {limits.seconds:g} s of processor time.")
+        if number in _MEMORY_SIGNALS and self.result.peak_mb > limits.memory_mb / 2:
+            return Finding("memory", f"It crashed near the limit of {limits.memory_mb} MB of memory.")
+        return Finding("crashed", f"It crashed the Python process ({signal.Signals(number).name}).")
+
+
+def start_sandbox(zygote: Helper, cells: list[dict[str, Any]], limits: Limits) -> tuple[Sandbox, socket.socket]:
+    """Fork a sandboxed child with these cells; its handle, and the judge's end of the wire.
+
+    **Raises**: `SandboxRefused` where it does not start.
+    """
+    ours, childs = socket.socketpair()
+    notice, childs_notice = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    job = os.memfd_create("job")
+    try:
+        with os.fdopen(os.dup(job), "wb") as file:
+            file.write(json.dumps({"cells": cells, "limits": limits.to_json()}).encode())
+        zygote.send(limits.to_json(), [childs.fileno(), job, childs_notice.fileno()])
+    finally:
+        os.close(job)
+        childs.close()
+        childs_notice.close()
+    sandbox = Sandbox(notice)
+    try:
+        sandbox.wait_until_started(_START_SECONDS)
+    except SandboxRefused:
+        sandbox.kill()
+        ours.close()
+        raise
+    return sandbox, ours
+
+
+def try_sandbox(zygote: Helper) -> None:
+    """Start a sandbox without cells and hear from it. **Raises**: `SandboxRefused`."""
+    limits = Limits()
+    sandbox, end = start_sandbox(zygote, [], limits)
+    with sandbox, end:
+        try:
+            Wire(end, 2**20).receive(deadline=time.monotonic() + _START_SECONDS)
+        except WireError as error:
+            status = sandbox.wait_status(1.0)  # raises with the reason where set-up failed
+            raise SandboxRefused(f"its child ended with status {status}") from error
+
+
+class Supervisor:
+    """Takes jobs from standard input and grades `workers` of them at a time."""
+
+    def __init__(self, workers: int, seed: str) -> None:
+        self.seed = seed
+        self.jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.output = threading.Lock()
+        # Helpers are started on the main thread: they die with the thread that started them.
+        self.judge = Helper("traceonce.grade.judge", JUDGE_ENVIRONMENT)
+        self.zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT)
+        self.zygote.wait_until_ready()
+        self.judge.wait_until_ready()
+        try_sandbox(self.zygote)
+        self.threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+
+    def serve(self) -> None:
+        """Grade until told to finish."""
+        for thread in self.threads:
+            thread.start()
+        self.say({"ready": True})
+        for line in sys.stdin:
+            request = json.loads(line)
+            if "finish" in request:
+                break
+            self.jobs.put(request["job"])
+        else:
+            os._exit(3)  # whoever asked is gone: the helpers and sandboxes die with this process
+        for _ in self.threads:
+            self.jobs.put(None)
+        for thread in self.threads:
+            thread.join()
+        self.zygote.end()
+        self.judge.end()
+
+    def _work(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            try:
+                self.say({"result": asdict(Run(job, self.seed, self.zygote, self.judge).grade())})
+            except (TraceOnceError, OSError) as error:
+                self.say({"result": asdict(Result(job["id"], defect=str(error)))})
+
+    def say(self, message: dict[str, Any]) -> None:
+        """Write one line for whoever asked."""
+        with self.output:
+            sys.stdout.write(json.dumps(message) + "\n")
+            sys.stdout.flush()
+
+
+def main() -> None:
+    """Serve standard input; a sandbox that cannot be built becomes ``{"fatal": sentence}``."""
+    setup = json.loads(sys.stdin.readline())["setup"]
+    try:
+        supervisor = Supervisor(setup["workers"], setup["seed"])
+    except TraceOnceError as error:
+        print(json.dumps({"fatal": str(error)}), flush=True)
+        sys.exit(error.exit_code)
+    supervisor.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""The process that student code is forked from: everything imported, nothing secret, one thread, no backend.
+
+    python -m traceonce.grade.zygote DESCRIPTOR
+
+`DESCRIPTOR` is a sequenced-packet socket to the supervisor. The zygote moves into the sandbox's namespaces and root first
+and imports there, so that what is imported is what a child can reach later. It then answers ``ready`` or ``failed REASON``,
+and forks one sandboxed child for each packet, which brings the child's descriptors: wire, job, notice. It never reads a job,
+because what it reads stays in the memory that later children inherit.
+"""
+
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+from traceonce.sandbox import linux, namespaces
+from traceonce.sandbox.limits import Limits
+
+_IMPORTED = ("jax", "jax.numpy", "equinox", "optax", "traceonce.grade.child")
+# Imported by JAX at the first lowering; in the zygote they are paid for once.
+_IMPORTED_LATER = ("jaxlib.mlir.dialects.mhlo", "jaxlib.mlir.dialects.builtin", "jaxlib.mlir._mlir_libs._mlirHlo")
+
+
+def main() -> None:
+    """Set up, import, and fork on request until the supervisor is gone."""
+    parent = os.getppid()
+    linux.die_with_parent()
+    if os.getppid() != parent:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    try:
+        namespaces.enter()
+    except OSError as error:
+        control.send(f"failed {error.strerror or error}".encode()[:500])
+        return
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    for name in _IMPORTED_LATER:
+        if importlib.util.find_spec(name) is not None:
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # the collector would otherwise touch, and so copy, every inherited page in every child
+    control.send(b"ready")
+    _fork_on_request(control)
+
+
+def _fork_on_request(control: socket.socket) -> None:
+    from traceonce.grade import child
+
+    wardens: dict[int, int] = {}  # by pidfd, which turns readable when the warden ends
+    while True:
+        ready, _, _ = select.select([control.fileno(), *wardens], [], [])
+        for ended in wardens.keys() & set(ready):
+            os.waitpid(wardens.pop(ended), 0)
+            os.close(ended)
+        if control.fileno() not in ready:
+            continue
+        packet, descriptors, _, _ = socket.recv_fds(control, 65536, 8)
+        if not packet:
+            break
+        wire, job, notice_descriptor = descriptors
+        notice = socket.socket(fileno=notice_descriptor)
+        warden = namespaces.fork_sandboxed(
+            lambda wire=wire, job=job: child.run(wire, job),  # type: ignore[misc]
+            keep=(wire, job),
+            notice=notice,
+            limits=Limits.from_json(json.loads(packet)),
+        )
+        wardens[os.pidfd_open(warden)] = warden
+        notice.close()
+        os.close(wire)
+        os.close(job)
+    for warden in wardens.values():  # the supervisor has killed what they guard
+        os.waitpid(warden, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""A running sandbox as its supervisor holds it."""
+
+import os
+import select
+import signal
+import socket
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from traceonce.errors import TraceOnceError
+from traceonce.sandbox.watch import memory_mb
+
+NAMESPACES = "namespaces"
+
+
+class SandboxRefused(TraceOnceError):
+    """The machine does not allow the isolation that was asked for. Nothing weaker is taken in its place."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"The sandbox cannot be built here ({reason}), so nothing was graded: it needs Linux 5.14 or newer with user "
+            "namespaces (as an ordinary user: sysctl user.max_user_namespaces above 0, and on Ubuntu "
+            "kernel.apparmor_restrict_unprivileged_userns=0; in a container: start it with --privileged)."
+        )
+
+
+@dataclass
+class Sandbox:
+    """One sandboxed submission, from its start to its death.
+
+    **Arguments**
+
+    - `notice`: the supervisor's end of the datagram socket that `fork_sandboxed` reports on.
+    """
+
+    notice: socket.socket
+    _init: int = -1
+    _pid: int = -1
+    _status: int | None = None
+    _lost: bool = False
+    _closed: bool = field(default=False, repr=False)
+
+    def wait_until_started(self, seconds: float) -> None:
+        """Wait for the sandbox to exist.
+
+        **Raises**: `SandboxRefused` where the kernel refused a step, or where nothing was heard for `seconds`.
+        """
+        self.notice.settimeout(seconds)
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self.notice, 1024, 1)
+        except TimeoutError:
+            raise SandboxRefused(f"it did not start in {seconds:g} s") from None
+        if message != b"init" or not descriptors:
+            raise SandboxRefused(message.decode(errors="replace").removeprefix("failed ") or "it ended at once")
+        self._init = descriptors[0]
+        self._pid = _pid_of(self._init)
+
+    def memory_mb(self, limit_mb: float) -> float:
+        """MB that all its processes hold; see `watch.memory_mb`."""
+        return memory_mb(self._pid, limit_mb) if self._pid > 0 else 0.0
+
+    def wait_status(self, seconds: float = 0.0) -> int | None:
+        """How the child ended, as `os.waitpid` gives it; `None` while it runs, or where it was killed from outside."""
+        if self._status is None and not self._lost and select.select([self.notice], [], [], seconds)[0]:
+            message = self.notice.recv(1024)
+            if message.startswith(b"end "):
+                self._status = int(message[4:])
+            elif message.startswith(b"failed "):
+                raise SandboxRefused(message.decode(errors="replace").removeprefix("failed "))
+            else:
+                self._lost = True
+        return self._status
+
+    def kill(self) -> None:
+        """End every process of the sandbox, at once and for certain, and let go of it."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._init >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+            # A pidfd turns readable when the process has ended; an init ends after all in its namespace have.
+            select.select([self._init], [], [], 10)
+            os.close(self._init)
+        self.notice.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+def _pid_of(pidfd: int) -> int:
+    """The process id behind a descriptor, as this process numbers it; -1 where it has ended."""
+    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
+        if line.startswith("Pid:"):
+            return int(line.split()[1])
+    return -1

@@ -1,0 +1,241 @@
+"""The namespaces tier: user, mount, process, network, IPC and host-name namespaces of Linux.
+
+Two steps. A zygote calls `enter` once: it gets namespaces of its own and the read-only root. For each submission it calls
+`fork_sandboxed`, which makes three processes::
+
+    zygote ── warden ── init (process 1 of the new process namespace) ── the child that runs student code
+
+The warden exists because a new process namespace holds only what is forked after it was made. The init reaps, reports how
+the child ended, and ends; with it the kernel kills whatever is left in the namespace. Each dies with its parent, so that
+nothing survives the supervisor.
+
+It works as root and as an ordinary user. As root, student code runs as an id that owns nothing.
+"""
+
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from traceonce.sandbox import linux, seccomp
+from traceonce.sandbox.limits import Limits
+from traceonce.sandbox.root import SCRATCH, SHARED_MEMORY, enter_root, environment_contents
+
+STUDENT = 1000
+"""User and group id of student code, as it sees itself."""
+
+_NOBODY = 65534
+_ADDRESS_SPACE_SLACK_MB = 256
+
+
+def enter() -> None:
+    """Move this process into namespaces of its own and into the read-only root.
+
+    **Raises**: `OSError` where the kernel refuses; its text names the step.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    user_map, group_map, by_root = _id_maps(uid, gid)
+    namespaces = linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+    if by_root:
+        _unshare_mapped_from_outside(namespaces, user_map, group_map)
+    else:
+        linux.unshare(namespaces)
+        _map_own_ids(user_map, group_map)
+    enter_root(environment_contents())
+
+
+def _id_maps(uid: int, gid: int) -> tuple[str, str, bool]:
+    """User map, group map, and whether they are root's, which a process outside must write.
+
+    Root stays root inside, which sets up the root file system, and student code gets `_NOBODY`. Anybody else has only the
+    one id to give. Root of a container that has no `_NOBODY` is like anybody else: it is no real root.
+    """
+    if uid == 0 and _has_id("uid", _NOBODY) and _has_id("gid", _NOBODY):
+        both = f"0 0 1\n{STUDENT} {_NOBODY} 1\n"
+        return both, both, True
+    return f"{STUDENT} {uid} 1\n", f"{STUDENT} {gid} 1\n", False
+
+
+def _has_id(kind: str, number: int) -> bool:
+    rows = [[int(part) for part in line.split()] for line in Path(f"/proc/self/{kind}_map").read_text().splitlines()]
+    return any(first <= number < first + count for first, _, count in rows)
+
+
+def _unshare_mapped_from_outside(namespaces: int, user_map: str, group_map: str) -> None:
+    """`unshare`, with the maps written by a helper that stays outside: a map of two ids takes a privilege there."""
+    ready_read, ready_write = os.pipe()
+    parent = os.getpid()
+    helper = os.fork()
+    if helper == 0:
+        os.close(ready_write)
+        status = 1
+        try:
+            if os.read(ready_read, 1):
+                Path(f"/proc/{parent}/uid_map").write_text(user_map)
+                Path(f"/proc/{parent}/gid_map").write_text(group_map)
+                status = 0
+        finally:
+            os._exit(status)
+    os.close(ready_read)
+    try:
+        linux.unshare(namespaces)
+        os.write(ready_write, b"m")
+    finally:
+        os.close(ready_write)
+        _, status = os.waitpid(helper, 0)
+    if status != 0:
+        raise PermissionError(1, "the ids of a user namespace could not be mapped")
+
+
+def _map_own_ids(user_map: str, group_map: str) -> None:
+    """Map one's own id from inside; the kernel wants `setgroups` denied first."""
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(user_map)
+    Path("/proc/self/gid_map").write_text(group_map)
+
+
+def fork_sandboxed(run: Callable[[], None], *, keep: tuple[int, ...], notice: socket.socket, limits: Limits) -> int:
+    """Fork a child that calls `run` with nothing but the descriptors in `keep`, in namespaces of its own.
+
+    Returns the warden's process id, to be waited for; the caller never runs `run`. On `notice` the supervisor gets two
+    datagrams: first a `pidfd` of the init (``b"init"`` with the descriptor), last how the child ended (``b"end N"`` with N as
+    in `os.waitpid`). When set-up fails the only datagram is ``b"failed ..."`` with the reason.
+    """
+    warden = os.fork()
+    if warden == 0:
+        try:
+            _be_warden(run, keep, notice, limits)
+        except OSError as error:
+            notice.send(_failure(error))
+        finally:
+            _exit_as_defect()
+    return warden
+
+
+def _failure(error: OSError) -> bytes:
+    return f"failed {error.strerror or error}".encode()[:500]
+
+
+def _exit_as_defect() -> None:
+    """End a forked process that must never run on in its caller's frames; show the exception that led here, if any."""
+    if sys.exc_info()[0] is not None:
+        traceback.print_exc()
+        sys.stderr.flush()
+    os._exit(1)
+
+
+def _be_warden(run: Callable[[], None], keep: tuple[int, ...], notice: socket.socket, limits: Limits) -> None:
+    linux.die_with_parent()
+    _close_all_but((*keep, notice.fileno()))
+    # The kernel ends a submission before anything else of the machine when memory runs out.
+    Path("/proc/self/oom_score_adj").write_text("1000")
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(STUDENT, STUDENT, STUDENT)
+        os.setresuid(STUDENT, STUDENT, STUDENT)
+        linux.prctl(linux.PR_SET_DUMPABLE, 1)  # a change of id clears it, and then /proc/self belongs to root
+        linux.die_with_parent()
+    user, group = os.geteuid(), os.getegid()
+    # A user namespace for each child: the count of its processes starts at zero.
+    linux.unshare(
+        linux.CLONE_NEWUSER | linux.CLONE_NEWPID | linux.CLONE_NEWNS | linux.CLONE_NEWNET | linux.CLONE_NEWIPC
+    )
+    _map_own_ids(f"{user} {user} 1\n", f"{group} {group} 1\n")
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    linux.mount("tmpfs", SCRATCH, "tmpfs", flags, f"mode=1777,size={limits.tmp_mb}m,nr_inodes=4096")
+    linux.mount("tmpfs", SHARED_MEMORY, "tmpfs", flags, f"mode=1777,size={limits.shm_mb}m,nr_inodes=256")
+    warden_alive = os.pidfd_open(os.getpid())
+    init = os.fork()
+    if init == 0:
+        try:
+            _be_init(run, keep, notice, limits, warden_alive)
+        except OSError as error:
+            notice.send(_failure(error))
+        finally:
+            _exit_as_defect()
+    handle = os.pidfd_open(init)
+    socket.send_fds(notice, [b"init"], [handle])
+    _close_all_but(())
+    os.waitpid(init, 0)
+    os._exit(0)
+
+
+def _be_init(
+    run: Callable[[], None], keep: tuple[int, ...], notice: socket.socket, limits: Limits, warden_alive: int
+) -> None:
+    linux.die_with_parent()
+    if select.select([warden_alive], [], [], 0)[0]:
+        os._exit(1)
+    os.close(warden_alive)
+    # Read-only and of this namespace: only the processes of this submission are in it.
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY)
+    child = os.fork()
+    if child == 0:
+        try:
+            _confine((*keep, notice.fileno()), limits)
+            notice.close()
+        except OSError as error:
+            notice.send(_failure(error))
+            os._exit(1)
+        try:
+            run()
+        finally:
+            os._exit(1)
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)  # the child has the same id: it must not trace or read its init
+    _close_all_but((notice.fileno(),))
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == child:
+            notice.send(f"end {status}".encode())
+            os._exit(0)
+
+
+def _confine(keep: tuple[int, ...], limits: Limits) -> None:
+    """The last step before student code: no descriptors, no privileges, no way to get any, and limits on the rest."""
+    linux.die_with_parent()
+    os.setsid()
+    _close_all_but(keep)
+    null = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.close(null)
+    os.chdir(SCRATCH)
+    for name, value in (("HOME", SCRATCH), ("TMPDIR", SCRATCH), ("USER", "student")):
+        os.environ[name] = value
+    _set_rlimits(limits)
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+    linux.drop_capabilities()
+    seccomp.install()
+
+
+def _set_rlimits(limits: Limits) -> None:
+    seconds = int(limits.seconds) + 2
+    mapped_pages = int(Path("/proc/self/statm").read_text().split()[0])
+    address_space = mapped_pages * resource.getpagesize() + (limits.memory_mb + _ADDRESS_SPACE_SLACK_MB) * 2**20
+    for which, most in (
+        (resource.RLIMIT_AS, address_space),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_FSIZE, limits.file_mb * 2**20),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ):
+        resource.setrlimit(which, (most, most))
+    # A write over the file-size limit is an OSError in student code, as on a full disk, and no death by signal.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def _close_all_but(keep: tuple[int, ...]) -> None:
+    """Close every descriptor from 3 up that is not in `keep`."""
+    start = 3
+    for descriptor in sorted({number for number in keep if number > 2}):
+        os.closerange(start, descriptor)
+        start = descriptor + 1
+    os.closerange(start, 1 << 20)
