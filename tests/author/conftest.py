@@ -1,5 +1,6 @@
 """A whole course in small, made anew for each test: one lesson, one lab, its asserts and its submissions."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -108,9 +109,8 @@ cell_metadata_filter = "tags,claims,ignored,nbgrader,editable,deletable,slidesho
 """
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """The folder of a small course, tracked by git, not built yet."""
+def lay_out(root: Path) -> Path:
+    """Write the small course into a folder and let git track it."""
     files = {
         "course/01_tiny/01_tiny.py": LESSON,
         "course/jupytext.toml": JUPYTEXT,
@@ -119,10 +119,33 @@ def root(tmp_path: Path) -> Path:
         "docs/claims.toml": CLAIMS,
     }
     for name, text in files.items():
-        path = tmp_path / "course_here" / name
+        path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    root = tmp_path / "course_here"
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
     subprocess.run(["git", "add", "-A"], cwd=root, check=True)
     return root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder of a small course, tracked by git, not built yet."""
+    return lay_out(tmp_path / "small")
+
+
+@pytest.fixture(scope="session")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small course after one build; copied by `built`, never changed."""
+    from traceonce.author.building import build
+    from traceonce.author.course import Course
+
+    root = lay_out(tmp_path_factory.mktemp("template") / "small")
+    assert build(Course(root)) == 0
+    return root
+
+
+@pytest.fixture
+def built(built_once: Path, tmp_path: Path) -> Path:
+    """The folder of a small course that is built."""
+    shutil.copytree(built_once, tmp_path / "built")
+    return tmp_path / "built"
