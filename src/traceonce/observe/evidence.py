@@ -13,9 +13,9 @@ import functools
 import inspect
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, Literal
 
 import jax
 
@@ -28,7 +28,8 @@ _EQUINOX_FILE = os.path.join("equinox", "_jit.py")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How a jitted function was entered: the function, its arguments, and what made it jitted.
+    """How a jitted function was entered: the function, its arguments, what jitted it, the jitted function,
+    and whether it was entered by `.lower` or `.trace`, ahead of time.
 
     Holds references to live arrays: use it at once and let it go.
     """
@@ -36,7 +37,9 @@ class Entry:
     function: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    transform: str
+    transform: Literal["jit", "filter_jit", "unknown"]
+    jitted: Any = None
+    ahead: bool = False
 
 
 def unwrapped(function: Any) -> Any:
@@ -82,6 +85,14 @@ def key_of(function: Any) -> FunctionKey:
     return FunctionKey(name, code.co_filename, code.co_firstlineno)
 
 
+def place(file: str, line: int) -> str:
+    """Write where code stands, short and the same on every machine: `train.py:12`, or `line 3 of a cell`."""
+    folder, name = os.path.split(file)
+    if os.path.basename(folder).startswith("ipykernel_") or name.startswith("<ipython-input"):
+        return f"line {line} of a cell"
+    return f"{name}:{line}"
+
+
 def bare_name(reported: str) -> str:
     """Return `step` for `step` and for `jit(step)`."""
     head, parenthesis, rest = reported.partition("(")
@@ -103,14 +114,20 @@ def entry_of(frame: FrameType | None, name: str) -> Entry | None:
                 function = seen["fun"] if "fun" in seen else getattr(seen.get("jit_func"), "_fun", None)
                 if function is None or jax_name(function) != name:
                     return None
-                inner = Entry(function, seen.get("args", ()), seen.get("kwargs", {}), "jit")
+                ahead = code.co_name != "cache_miss"
+                about = seen.get("jit_info", seen.get("jit_func"))
+                inner = Entry(function, seen.get("args", ()), seen.get("kwargs", {}), "jit", about, ahead)
                 if not _is_equinox(function):
                     return inner
         elif inner is not None and code.co_name == "_call" and code.co_filename.endswith(_EQUINOX_FILE):
             seen = frame.f_locals
             wrapper = seen.get("jit_wrapper")
             function = getattr(wrapper, "__wrapped__", None)
-            return inner if function is None else Entry(function, seen["args"], seen["kwargs"], "filter_jit")
+            return (
+                inner
+                if function is None
+                else replace(inner, function=function, args=seen["args"], kwargs=seen["kwargs"], transform="filter_jit")
+            )
         frame = frame.f_back
     return inner
 
@@ -118,6 +135,30 @@ def entry_of(frame: FrameType | None, name: str) -> Entry | None:
 def _is_equinox(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     return isinstance(code, CodeType) and code.co_filename.endswith(_EQUINOX_FILE)
+
+
+def entry_of_call(watched: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Entry:
+    """Describe a call of a watched callable in the same terms."""
+    if (function := getattr(watched, "_fun", None)) is not None:
+        return Entry(function, args, kwargs, "jit", watched)
+    if type(watched).__module__.startswith("equinox."):
+        if (inner := getattr(watched, "__wrapped__", None)) is not None:
+            return Entry(inner, args, kwargs, "filter_jit", watched)
+        if (bound := getattr(watched, "func", None)) is not None:  # filter_jit on a method: a Partial of equinox
+            return entry_of_call(bound, (*watched.args, *args), {**watched.keywords, **kwargs})
+    return Entry(getattr(watched, "__wrapped__", watched), args, kwargs, "unknown", watched)
+
+
+def static_parameters(entry: Entry) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the positions and the names that were declared static for `jax.jit`."""
+    about = getattr(entry.jitted, "_jit_info", entry.jitted)
+    return tuple(getattr(about, "static_argnums", ())), tuple(getattr(about, "static_argnames", ()))
+
+
+def cache_context() -> Any:
+    """Return JAX's tuple of the settings that belong to its cache key, or `None` where this version has no such tuple."""
+    read = getattr(jax._src.config, "trace_context", None)
+    return None if read is None else read()
 
 
 def traced_source(frame: FrameType | None, name: str) -> FunctionKey | None:

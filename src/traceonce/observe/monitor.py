@@ -19,7 +19,9 @@ from jax import monitoring
 
 from traceonce.observe import evidence
 from traceonce.observe.calls import CallLog
+from traceonce.observe.history import HISTORY, Compilation
 from traceonce.observe.records import Event, FunctionKey
+from traceonce.observe.signature import signature_of
 
 Stage = Literal["trace", "lower", "compile"]
 
@@ -60,6 +62,11 @@ class Caller(Protocol):
     @property
     def jitted(self) -> bool: ...
 
+    @property
+    def wrapped(self) -> Any: ...
+
+    def next_call(self) -> int: ...
+
 
 ActiveCall = tuple[Caller, tuple[Any, ...], dict[str, Any]]
 """A call that is running on this thread: the watched function and its arguments."""
@@ -73,6 +80,7 @@ class _StartedStage:
     watched: bool
     at: float
     error: BaseException | None
+    compilation: Compilation
     cache_hit: bool = False
 
 
@@ -89,6 +97,7 @@ class FinishedStage:
     failed: bool
     cache_hit: bool
     thread: int
+    compilation: Compilation
 
 
 class _ThreadState(threading.local):
@@ -98,6 +107,7 @@ class _ThreadState(threading.local):
         self.calls: list[ActiveCall] = []
         self.stages: list[_StartedStage] = []
         self.ended: list[tuple[Stage, bool, float]] = []  # stage, own, when it ended; during the calls running now
+        self.making: dict[str, Compilation] = {}  # by name: traced or lowered, and not compiled yet
         self.ident = threading.get_ident()
 
 
@@ -183,7 +193,9 @@ class Monitor:
             failed=error is not None and error is not started.error,
             cache_hit=started.cache_hit,
             thread=threading.get_ident(),
+            compilation=started.compilation,
         )
+        _advance(started, finished)
         if here.calls:
             here.ended.append((stage, own, perf_counter()))
         for caller, _, _ in here.calls:
@@ -196,16 +208,22 @@ class Monitor:
     def _started(self, stage: Stage, reported: str, frame: FrameType | None) -> _StartedStage:
         name = evidence.bare_name(reported)
         now, error = perf_counter(), sys.exc_info()[1]
-        for caller, _, _ in reversed(HERE.calls):
-            if caller.jax_name == name:
-                return _StartedStage(stage, reported, caller.key, True, now, error)
-        entry = evidence.entry_of(frame, name)
-        if entry is not None:
-            key = evidence.key_of(entry.function)
-            self._known[name] = key
+        for caller, args, kwargs in reversed(HERE.calls):
+            if caller.jitted and caller.jax_name == name:
+                entry: evidence.Entry | None = evidence.entry_of_call(caller.wrapped, args, kwargs)
+                key, call = caller.key, caller.next_call()
+                break
         else:
-            key = evidence.traced_source(frame, name) or self._known.get(name) or FunctionKey(name)
-        return _StartedStage(stage, reported, key, False, now, error)
+            call, entry = None, evidence.entry_of(frame, name)
+            if entry is not None:
+                self._known[name] = key = evidence.key_of(entry.function)
+            else:
+                key = evidence.traced_source(frame, name) or self._known.get(name) or FunctionKey(name)
+        made = HERE.making.get(name)
+        if made is None or stage == "trace" or (stage == "lower" and made.lowered) or _another_call(made, call, entry):
+            made = compilation(key, now, call, entry)
+            HERE.making[name] = made
+        return _StartedStage(stage, reported, key, call is not None, now, error, made)
 
     # -- the subscribers' turn
 
@@ -233,6 +251,46 @@ class Monitor:
         """Remember a sink that was closed on another thread while its subscribers still had events to hear."""
         with self._lock:
             self._late.append(weakref.ref(sink))
+
+
+def _another_call(made: Compilation, call: int | None, entry: evidence.Entry | None) -> bool:
+    """Tell whether what was traced before and never compiled belonged to an earlier call."""
+    if entry is None or made.signature is None:
+        return False
+    return made.call != call or made.signature.ahead != entry.ahead
+
+
+def compilation(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:
+    """Begin the record of a new program, with the signature of the call that wants it."""
+    signature, unread = None, ""
+    if evidence.is_jax(key):
+        unread = "JAX's own helpers are not looked into."
+    elif entry is None:
+        unread = "the compile happened outside of a call that can be seen: a backward pass, another thread, or ahead of time."
+    else:
+        try:
+            signature = signature_of(entry)
+        except Exception as error:  # noqa: BLE001 - a class of the user's may fail here (__repr__, flattening); its call must not
+            unread = f"the arguments could not be read: {type(error).__name__}: {error}"
+    made = Compilation(key, 0, at, call, signature, unread)
+    if not evidence.is_jax(key):
+        HISTORY.add(made)
+    return made
+
+
+def _advance(started: _StartedStage, finished: FinishedStage) -> None:
+    """Note in the record of the program what has just been done for it."""
+    made, name = finished.compilation, evidence.bare_name(started.reported)
+    made.failed = finished.failed
+    if finished.stage == "trace":
+        made.traced = True
+    elif finished.stage == "lower":
+        made.lowered = True
+    else:
+        made.compiled = not finished.failed
+        made.cache_hit = finished.cache_hit
+    if finished.failed or finished.stage == "compile":
+        HERE.making.pop(name, None)
 
 
 def _unregister(unregister: Callable[[Any], None], listener: Any) -> None:

@@ -14,11 +14,14 @@ from typing import Any
 from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
 from traceonce.observe.calls import LOGS, CallLog
+from traceonce.observe.history import Compilation
 from traceonce.observe.monitor import MONITOR, FinishedStage
 from traceonce.observe.records import Counts, Event, FunctionKey
 
 KEPT_EVENTS = 100_000
 """How many traces, lowerings and compiles a record keeps: the newest. Counts go on for ever."""
+KEPT_COMPILATIONS = 2_000
+"""How many programs a record can explain: the newest."""
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class Watch:
         self._rows: dict[FunctionKey, _Row] = {}
         self._events: deque[Event] = deque(maxlen=KEPT_EVENTS)
         self._logs: dict[CallLog, int] = {}
+        self._compilations: deque[Compilation] = deque(maxlen=KEPT_COMPILATIONS)
         self._lock = threading.RLock()
         self._total_events = 0
         self._subscribers: list[Callable[[Event], object]] = []
@@ -152,6 +156,13 @@ class Watch:
             for log, number in self._logs.items():
                 kept += [log.event(entry) for entry in log.after(number)]
         return sorted(kept, key=lambda event: event.at + event.seconds)
+
+    @property
+    def compilations(self) -> list[Compilation]:
+        """What `explain` reads: one record for each program that was made of a function of yours."""
+        with self._lock:
+            kept = {id(one): one for one in self._compilations if one.number}
+        return [one for one in kept.values() if one.compiled or one.failed]
 
     @property
     def dropped(self) -> int:
@@ -253,6 +264,8 @@ class Watch:
                 row.cache_hits += stage.cache_hit
             self._events.append(event)
             self._total_events += 1
+            if not self._compilations or self._compilations[-1] is not stage.compilation:
+                self._compilations.append(stage.compilation)
         self.take_call(event)
 
     def take_inner_call(self, event: Event) -> None:

@@ -12,7 +12,7 @@ from typing import Any, overload
 from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
 from traceonce.observe.calls import LOGS, CallLog, Entry
-from traceonce.observe.monitor import HERE, MONITOR
+from traceonce.observe.monitor import HERE, MONITOR, compilation
 from traceonce.observe.records import Counts, FunctionKey
 from traceonce.observe.watching import Watch
 
@@ -34,6 +34,7 @@ class WatchedFunction:
         self.jax_name = evidence.jax_name(function)
         self.jitted = callable(getattr(function, "lower", None))
         self._log = CallLog(self.key)
+        self._first = self.jitted
         self.seen: Watch = Watch.of_function(self._log, everything=everything)
         MONITOR.acquire()
         weakref.finalize(self, MONITOR.release).atexit = False
@@ -45,6 +46,15 @@ class WatchedFunction:
     def counts(self) -> Counts:
         """This function's own counts since it was watched."""
         return self.seen[self]
+
+    @property
+    def wrapped(self) -> Callable[..., Any]:
+        """The callable that was given to `watch`."""
+        return self.__wrapped__
+
+    def next_call(self) -> int:
+        """Return the number that the call running now will have."""
+        return self._log.total() + 1
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         here, log = HERE, self._log
@@ -61,11 +71,20 @@ class WatchedFunction:
             raise
         end = perf_counter()
         del calls[depth:]
-        if here.ended or depth or MONITOR.subscribers:
+        if here.ended or depth or MONITOR.subscribers or self._first:
             self._finish((next(log.numbers), start, end, here.ident, 0, 0, False))
+            if self._first:
+                self._note_first(args, kwargs)
         else:
             log.entries.append((next(log.numbers), start, end, here.ident, 0, 0, False))
         return result
+
+    def _note_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Remember what the first call looked like if it was compiled before anybody watched."""
+        self._first = False
+        if not any(call.compiles for call in self.seen.events if call.kind == "call"):
+            made = compilation(self.key, perf_counter(), 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
+            made.cached = True
 
     def _finish(self, entry: Entry) -> None:
         """Log a call during which something happened, or of which somebody wants to hear."""

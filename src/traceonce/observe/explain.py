@@ -1,0 +1,209 @@
+"""`explain`: why something was compiled again."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from traceonce.errors import TraceOnceError
+from traceonce.observe import evidence
+from traceonce.observe.difference import RETRACES, Change, changes, distance
+from traceonce.observe.history import HISTORY, Compilation
+from traceonce.observe.records import FunctionKey
+
+if TYPE_CHECKING:
+    from traceonce.observe.watching import Watch
+    from traceonce.observe.wrapping import WatchedFunction
+
+REPAIRS: dict[str, str] = {
+    "shape": "Each shape is a program of its own: keep one shape (pad and mask, or drop the short batch), or a few.",
+    "dtype": "Convert to one dtype before the call, for example with jnp.asarray(x, jnp.float32).",
+    "weak": "A Python number or jnp.asarray(1.0) is weakly typed: give the dtype, as in jnp.float32(1.0), from the start.",
+    "committed": "device_put commits an array to its device: put first and later arrays through the same device_put.",
+    "sharding": "Place the argument the same way on every call: one device_put with one sharding, before the loop.",
+    "static": "Each static value is a program of its own: pass a number that changes as an array (jnp.asarray), and give a "
+    "settings object an __eq__ and __hash__ by value (a frozen dataclass).",
+    "structure": "Build the argument with the same containers each time: a list and a tuple, or another key order of an "
+    "OrderedDict, are different trees.",
+    "leaf": "Keep the same set of leaves on every call: give a missing one an array with a mask, or a fixed default.",
+    "keyword": "Pass the argument the same way on every call: always by position or always by name.",
+    "function": "JAX's cache knows a function by its object: define and jit it once, outside the loop, and pass what changes "
+    "as an argument.",
+    "config": "Settings belong to the cache key: set them once at the start, not around some of the calls.",
+    "transform": "Transforming or compiling ahead of time makes other programs: put jax.jit outside of grad and vmap, and call "
+    "what .lower(...).compile() returned.",
+    "unknown": "Look for jax.clear_caches(), .clear_cache(), or an earlier compile that was not watched.",
+}
+
+Step = Literal["first", "retrace", "recompile", "failed trace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why one program of a function was made.
+
+    - `number`: which one, from 1, of those seen of this function.
+    - `call`: the watched call in which it happened, if one is known.
+    - `step`: `first`; `retrace` where the Python body ran again; `recompile` where only the compiler did; or
+      `failed trace` where the body raised.
+    - `changes`: what differs from the nearest earlier program; empty for the first, or where the cause cannot be seen.
+    - `nearest`: the number of the program that it was compared with.
+    - `doubt`: what cannot be told, and why; empty where the changes explain the step.
+    """
+
+    function: FunctionKey
+    number: int
+    call: int | None
+    step: Step
+    changes: tuple[Change, ...] = ()
+    nearest: int | None = None
+    doubt: str = ""
+
+    @property
+    def cause(self) -> str:
+        """The kind of change in one word: that of the first change, `first`, or `unknown`."""
+        if self.step == "first":
+            return "first"
+        return self.changes[0].cause if self.changes and not self.doubt else "unknown"
+
+    @property
+    def repair(self) -> str:
+        """The usual repair, in a sentence or one for each kind of change."""
+        if self.step in ("first", "failed trace"):
+            return ""
+        if self.doubt:
+            return REPAIRS["unknown"] if self.nearest is not None else ""
+        return " ".join(REPAIRS[cause] for cause in dict.fromkeys(change.cause for change in self.changes))
+
+    def __str__(self) -> str:
+        call = "" if self.call is None else f", call {self.call}"
+        lines = [f"{self.function.name}, program {self.number}{call}: {_STEPS[self.step]}"]
+        if self.nearest is not None and self.changes:
+            lines[0] += f" (compared with program {self.nearest})"
+        width = max((len(change.cause) for change in self.changes), default=0)
+        for change in self.changes[:SHOWN_CHANGES]:
+            lines.append(
+                f"  {change.cause:<{width}}  {change.path + ': ' * bool(change.path)}{change.old} -> {change.new}"
+            )
+        if len(self.changes) > SHOWN_CHANGES:
+            lines.append(f"  and {len(self.changes) - SHOWN_CHANGES} more changes")
+        if self.doubt:
+            lines.append(f"  cannot tell: {self.doubt}")
+        if self.repair:
+            lines.append(f"  {self.repair}")
+        return "\n".join(lines)
+
+
+SHOWN_CHANGES = 8
+_STEPS = {
+    "first": "the first that was seen",
+    "retrace": "traced and compiled again",
+    "recompile": "compiled again without a trace",
+    "failed trace": "the function raised while it was traced",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanations:
+    """One explanation for each program that was made, in order. Printing it shows those after the first."""
+
+    all: tuple[Explanation, ...]
+
+    @property
+    def again(self) -> tuple[Explanation, ...]:
+        """Those that made something again."""
+        return tuple(one for one in self.all if one.step in ("retrace", "recompile"))
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self.again)
+
+    def __len__(self) -> int:
+        return len(self.again)
+
+    def __getitem__(self, index: int) -> Explanation:
+        return self.again[index]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.again)) or "nothing was compiled again"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def explain(seen: Watch | WatchedFunction, function: Any = None) -> Explanations:
+    """Say why each program after the first was made: which part of the call differed, old and new, and the usual repair.
+
+    Compares the call's signature with the nearest earlier one of the same function. Where that does not explain what
+    JAX did, `doubt` says so; nothing is guessed.
+
+    **Arguments**
+
+    - `seen`: the record of a block, or a watched function.
+    - `function`: only this one, by name or by itself.
+
+    **Raises** `TraceOnceError` for anything else.
+    """
+    record = getattr(seen, "seen", seen)
+    compilations = getattr(record, "compilations", None)
+    if compilations is None:
+        raise TraceOnceError(
+            f"explain() takes what `with watch() as seen:` or `watch(fn)` gave, and {seen!r} is neither: watch it first.",
+            exit_code=2,
+        )
+    if function is None and record is not seen:
+        function = seen
+    chosen = [one for one in compilations if function is None or _is(one.function, function)]
+    return Explanations(tuple(explanation(one) for one in chosen))
+
+
+def _is(key: FunctionKey, function: Any) -> bool:
+    return key.name == function if isinstance(function, str) else key == evidence.key_of(function)
+
+
+def explanation(made: Compilation) -> Explanation:
+    """Explain one compilation."""
+    about: dict[str, Any] = {"function": made.function, "number": made.number, "call": made.call}
+    earlier = HISTORY.before(made)
+    if made.failed:
+        return Explanation(**about, step="failed trace")
+    if not earlier:
+        return Explanation(**about, step="first")
+    step: Step = "retrace" if made.traced else "recompile"
+    if made.signature is None:
+        return Explanation(**about, step=step, doubt=made.unread)
+    known = [one for one in earlier if one.signature is not None]
+    if not known:
+        return Explanation(
+            **about, step=step, doubt="the earlier calls could not be read, so there is none to compare with."
+        )
+    nearest, differing = _nearest(made, known)
+    doubt = "" if differing else _no_difference(made, nearest)
+    if differing and made.traced and not any(change.cause in RETRACES for change in differing):
+        doubt = "these changes alone do not make JAX trace again; something outside of the call did."
+    elif differing and not made.traced and all(change.cause in RETRACES - {"transform"} for change in differing):
+        doubt = "these changes alone would have made JAX trace again, and it did not: it knew this call from before."
+    return Explanation(**about, step=step, changes=differing, nearest=nearest.number, doubt=doubt)
+
+
+def _nearest(made: Compilation, known: list[Compilation]) -> tuple[Compilation, tuple[Change, ...]]:
+    """Choose the earlier call with the fewest differences, the latest of equals; a recompile prefers one without retrace causes."""
+    assert made.signature is not None
+    scored = sorted(known, key=lambda one: (_apart(one, made), -one.number))
+    candidates = [(one, changes(one.signature, made.signature)) for one in scored[:4] if one.signature is not None]
+    if not made.traced:
+        candidates.sort(key=lambda pair: sum(change.cause in RETRACES for change in pair[1]))
+    return candidates[0]
+
+
+def _apart(one: Compilation, made: Compilation) -> int:
+    assert one.signature is not None
+    assert made.signature is not None
+    return distance(one.signature, made.signature)
+
+
+def _no_difference(made: Compilation, nearest: Compilation) -> str:
+    if made.traced:
+        return f"the call looks exactly like that of program {nearest.number}: its cache was cleared, or something changed that a call does not show."
+    return f"the call looks exactly like that of program {nearest.number}, and its trace was still there: it was compiled ahead of time, or for another pass (a gradient), or its executable was dropped."
