@@ -60,6 +60,16 @@ def grade(
     )
 
 
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+) -> None:
+    """Look at this machine: versions, devices, memory caps, caches; say what to do. Exit 1 where something fails."""
+    from traceonce.doctor import doctor as run
+
+    raise typer.Exit(run(as_json_document=as_json))
+
+
 @author.command()
 def build(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 on a difference.")] = False,
