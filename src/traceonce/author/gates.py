@@ -52,6 +52,14 @@ def _readable(course: Course) -> Iterator[tuple[Pair, Json | None]]:
             continue
 
 
+def _cells_of_source(pair: Pair) -> list[tuple[str, str]]:
+    return [(cell.cell_type, cell.source) for cell in pair.cells]
+
+
+def _cells_of(stored: Json) -> list[tuple[str, str]]:
+    return [(cell["cell_type"], cell["source"]) for cell in stored["cells"]]
+
+
 # Sources and pairs ----------------------------------------------------------------------------------------------------
 
 
@@ -105,8 +113,7 @@ def pairs_are_in_sync(course: Course) -> Iterator[Finding]:
         if stored is None:
             yield Finding(str(pair.notebook), f"there is no notebook for {pair.source.name}: {_BUILD}.")
             continue
-        ours = [(cell.cell_type, cell.source) for cell in pair.cells]
-        theirs = [(cell["cell_type"], cell["source"]) for cell in stored["cells"]]
+        ours, theirs = _cells_of_source(pair), _cells_of(stored)
         if ours == theirs:
             continue
         same = next(
@@ -130,8 +137,8 @@ def notebooks_are_clean(course: Course) -> Iterator[Finding]:
     """The stored notebook is byte for byte what the build writes: no timestamps, no widget state, no local metadata."""
     for pair, stored in _readable(course):
         outputs = stored_outputs(pair, stored) if stored is not None else None
-        if outputs is None:
-            continue  # stale, and reported so
+        if stored is None or outputs is None or _cells_of(stored) != _cells_of_source(pair):
+            continue  # missing, stale or out of sync, and reported so
         if dumps(assemble(pair, outputs)) != (course.root / pair.notebook).read_text("utf-8"):
             yield Finding(
                 str(pair.notebook), f"its metadata, ids or outputs are not as the build writes them: {_BUILD}."
