@@ -7,7 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from traceonce.observe import explain as explain
+    from traceonce.observe import holders as holders
+    from traceonce.observe import let_go as let_go
+    from traceonce.observe import plan as plan
+    from traceonce.observe import stale as stale
     from traceonce.observe import watch as watch
+    from traceonce.observe import watch_memory as watch_memory
     from traceonce.show import chart as chart
     from traceonce.show import predict as predict
     from traceonce.show import progress as progress
@@ -15,12 +21,32 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "explain": "traceonce.observe",
+    "holders": "traceonce.observe",
+    "let_go": "traceonce.observe",
+    "load_ipython_extension": "traceonce.observe.magic",
+    "plan": "traceonce.observe",
+    "stale": "traceonce.observe",
+    "unload_ipython_extension": "traceonce.observe.magic",
     "watch": "traceonce.observe",
+    "watch_memory": "traceonce.observe",
     "chart": "traceonce.show",
     "predict": "traceonce.show",
     "progress": "traceonce.show",
 }
-__all__ = ["__version__", "chart", "predict", "progress", "watch"]
+__all__ = [
+    "__version__",
+    "chart",
+    "explain",
+    "holders",
+    "let_go",
+    "plan",
+    "predict",
+    "progress",
+    "stale",
+    "watch",
+    "watch_memory",
+]
 
 
 def __getattr__(name: str) -> Any:

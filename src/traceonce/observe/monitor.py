@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from types import FrameType
@@ -108,10 +109,21 @@ class _ThreadState(threading.local):
         self.stages: list[_StartedStage] = []
         self.ended: list[tuple[Stage, bool, float]] = []  # stage, own, when it ended; during the calls running now
         self.making: dict[str, Compilation] = {}  # by name: traced or lowered, and not compiled yet
+        self.ignored = 0  # above 0 while this package compiles something itself
         self.ident = threading.get_ident()
 
 
 HERE = _ThreadState()
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Keep what this package compiles for itself, on this thread, out of everybody's counts."""
+    HERE.ignored += 1
+    try:
+        yield
+    finally:
+        HERE.ignored -= 1
 
 
 class Monitor:
@@ -161,7 +173,7 @@ class Monitor:
     # -- the listeners
 
     def _on_start(self, event: str, _value: float, **about: Any) -> None:
-        stage = STAGES.get(event)
+        stage = None if HERE.ignored else STAGES.get(event)
         if stage is not None and isinstance(reported := about.get("fun_name"), str):
             HERE.stages.append(self._started(stage, reported, sys._getframe(1)))
 
@@ -170,7 +182,7 @@ class Monitor:
             HERE.stages[-1].cache_hit = True
 
     def _on_end(self, event: str, seconds: float, **about: Any) -> None:
-        stage = STAGES.get(event)
+        stage = None if HERE.ignored else STAGES.get(event)
         if stage is None or not isinstance(reported := about.get("fun_name"), str):
             return
         here, started = HERE, None

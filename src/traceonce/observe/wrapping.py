@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import warnings
 import weakref
 from collections.abc import Callable
 from time import perf_counter
@@ -14,6 +15,7 @@ from traceonce.observe import evidence
 from traceonce.observe.calls import LOGS, CallLog, Entry
 from traceonce.observe.monitor import HERE, MONITOR, compilation
 from traceonce.observe.records import Counts, FunctionKey
+from traceonce.observe.staleness import Snapshot, snapshot
 from traceonce.observe.watching import Watch
 
 
@@ -35,6 +37,7 @@ class WatchedFunction:
         self.jitted = callable(getattr(function, "lower", None))
         self._log = CallLog(self.key)
         self._first = self.jitted
+        self.at_last_trace: tuple[Snapshot, Callable[[], Any] | None] | None = None
         self.seen: Watch = Watch.of_function(self._log, everything=everything)
         MONITOR.acquire()
         weakref.finalize(self, MONITOR.release).atexit = False
@@ -67,12 +70,12 @@ class WatchedFunction:
         except BaseException:
             end = perf_counter()
             del calls[depth:]
-            self._finish((next(log.numbers), start, end, here.ident, 0, 0, True))
+            self._finish((next(log.numbers), start, end, here.ident, 0, 0, True), args)
             raise
         end = perf_counter()
         del calls[depth:]
         if here.ended or depth or MONITOR.subscribers or self._first:
-            self._finish((next(log.numbers), start, end, here.ident, 0, 0, False))
+            self._finish((next(log.numbers), start, end, here.ident, 0, 0, False), args)
             if self._first:
                 self._note_first(args, kwargs)
         else:
@@ -86,11 +89,28 @@ class WatchedFunction:
             made = compilation(self.key, perf_counter(), 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
             made.cached = True
 
-    def _finish(self, entry: Entry) -> None:
+    def _note_captured(self, args: tuple[Any, ...]) -> None:
+        """Remember, for `stale`, what the function read from outside its arguments while it was traced just now."""
+        numbers, _ = evidence.static_parameters(evidence.entry_of_call(self.__wrapped__, (), {}))
+        instance = args[0] if args and 0 in numbers else None
+        try:
+            reference = None if instance is None else weakref.ref(instance)
+        except TypeError:
+            reference = None  # a static number or string, not an object with attributes
+        try:
+            self.at_last_trace = snapshot(self.__wrapped__, instance), reference
+        except Exception as error:  # noqa: BLE001 - reading the user's objects (__repr__, properties) must not fail their call
+            warnings.warn(
+                f"stale({self.__name__}) will know nothing: reading its globals raised {error!r}.", stacklevel=3
+            )
+
+    def _finish(self, entry: Entry, args: tuple[Any, ...]) -> None:
         """Log a call during which something happened, or of which somebody wants to hear."""
         number, start, end, thread, _, _, failed = entry
         ended = [stage for stage, own, at in HERE.ended if own and at >= start]
         traces, compiles = ended.count("trace"), ended.count("compile")
+        if traces and not failed and self.jitted:
+            self._note_captured(args)
         entry = (number, start, end, thread, traces, compiles, failed)
         self._log.entries.append(entry)
         if not HERE.calls:
