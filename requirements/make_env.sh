@@ -186,7 +186,7 @@ is_ready() {
 check_folders() {
     for folder in . .venv .bootstrap; do
         if [ -e "$folder" ] && [ ! -w "$folder" ]; then
-            fail "$root/$folder is not writable for you: change its owner or rights, or take a copy of the project that is yours."
+            fail "$root${folder#.} is not writable for you: change its owner or rights, or take a copy of the project that is yours."
         fi
     done
     if [ -e .venv ] && [ ! -f .venv/pyvenv.cfg ] && [ ! -e "$marker" ] && [ -n "$(ls -A .venv)" ]; then

@@ -25,7 +25,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -49,18 +48,19 @@ STOP_SECONDS = 30
 
 
 def markdown_cell(text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": uuid.uuid4().hex[:8], "metadata": {}, "source": text}
+    return {"cell_type": "markdown", "metadata": {}, "source": text}
 
 
 def code_cell(source: str) -> dict[str, Any]:
-    cell = {"cell_type": "code", "id": uuid.uuid4().hex[:8], "metadata": {}, "source": source}
+    cell = {"cell_type": "code", "metadata": {}, "source": source}
     return cell | {"execution_count": None, "outputs": []}
 
 
 def notebook(*cells: dict[str, Any]) -> dict[str, Any]:
     """A notebook of these cells that runs on the environment's own kernel."""
+    numbered = [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)]
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    return {"cells": list(cells), "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return {"cells": numbered, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def code_notebook(*sources: str) -> dict[str, Any]:

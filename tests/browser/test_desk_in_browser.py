@@ -1,7 +1,6 @@
 """A learner's way through a desk, in a real browser."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from lab_browser import LabPage, RunningDesk, code_cell, markdown_cell, notebook

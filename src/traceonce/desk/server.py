@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -22,6 +22,7 @@ from traceonce.errors import TraceOnceError, UsageError
 
 DEFAULT_PORT = 8888
 _PORTS_TO_TRY = 50
+_STOP_SECONDS = 10.0
 # Variables that lead Jupyter to the user's own files; kernels get them back as they were.
 _JUPYTER_VARIABLES = (
     "JUPYTER_CONFIG_DIR",
@@ -123,12 +124,16 @@ def serve(place: Place, *, host: str, port: int, ready: Callable[[str, TextIO], 
         shown_host = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
         address = f"http://{shown_host}:{app.port}/lab/tree/{quote(place.start)}" + (f"?token={token}" if token else "")
         app.io_loop.add_callback(ready, address, terminal)
-        app.start()
+        try:
+            app.start()
+        finally:
+            _end_kernels(place.state)
 
 
 def _application(place: Place, host: str, port: int) -> Any:
     # Imported here: the paths to Jupyter's files are settled when its modules are imported.
-    from jupyter_server.serverapp import ServerApp
+    with _unavailable("rfc3987_syntax"):
+        from jupyter_server.serverapp import ServerApp
     from traitlets.config import Config
 
     config = Config()
@@ -157,6 +162,20 @@ def _application(place: Place, host: str, port: int) -> Any:
     return app
 
 
+@contextmanager
+def _unavailable(module: str) -> Iterator[None]:
+    """Let imports of an optional module fail.
+
+    jsonschema imports rfc3987_syntax where it is installed, to check addresses with letters beyond ASCII, and that
+    module compiles grammars for two seconds. Nothing in a Jupyter server asks for that check.
+    """
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
+
+
 def _session_manager() -> type:
     from jupyter_server.services.sessions.sessionmanager import SessionManager
 
@@ -182,7 +201,7 @@ def _jupyter_apart(state: Path) -> Iterator[None]:
     _outside.update({name: os.environ.pop(name) for name in _JUPYTER_VARIABLES if name in os.environ})
     os.environ["JUPYTER_NO_CONFIG"] = "1"
     os.environ["JUPYTER_DATA_DIR"] = str(state / "jupyter")
-    os.environ["JUPYTER_RUNTIME_DIR"] = str(state / "jupyter" / "runtime")
+    os.environ["JUPYTER_RUNTIME_DIR"] = _runtime(state)
     try:
         yield
     finally:
@@ -194,6 +213,10 @@ def _jupyter_apart(state: Path) -> Iterator[None]:
             os.environ.pop(name, None)
         os.environ.update(_outside)
         _outside.clear()
+
+
+def _runtime(state: Path) -> str:
+    return str(state / "jupyter" / "runtime")
 
 
 @contextmanager
@@ -221,8 +244,22 @@ def _stop_on_signals(app: Any) -> None:
         # A second signal of the same kind ends the process at once; its kernels notice within a second.
         signal.signal(number, signal.SIG_DFL)
         app.stop(from_signal=True)
+        # Jupyter waits without end for a kernel that was still starting.
+        app.io_loop.add_callback_from_signal(app.io_loop.call_later, _STOP_SECONDS, app.io_loop.stop)
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
             continue  # started under nohup: meant to outlive its terminal
         signal.signal(number, stop)
+
+
+def _end_kernels(state: Path) -> None:
+    """Kill kernels that did not end by themselves; nothing to do after an orderly stop."""
+    import psutil
+
+    runtime = _runtime(state)
+    for child in psutil.Process().children(recursive=True):
+        # Told apart by their connection file: a browser that was opened may be a child as well, and stays.
+        with suppress(psutil.Error):
+            if any(runtime in argument for argument in child.cmdline()):
+                child.kill()

@@ -54,7 +54,11 @@ def learn(
         with _held(place.state) as first:
             if not first:
                 return _show_running(place, open_browser=open_browser)
-            return _run(place, checkout, open_browser=open_browser, port=port, host=host)
+            try:
+                return _run(place, checkout, open_browser=open_browser, port=port, host=host)
+            except KeyboardInterrupt:
+                _say_if_heard("Stopped before it was ready.")
+                return 130
 
 
 def find_checkout() -> Path:
