@@ -46,3 +46,12 @@ class PanelWidget(anywidget.AnyWidget):  # type: ignore[misc]
     _css = _source("traceonce.css")
 
     html = traitlets.Unicode().tag(sync=True)
+
+
+class ChartWidget(anywidget.AnyWidget):  # type: ignore[misc]
+    """A chart. `state` is what is saved; between two commits the news come as custom messages."""
+
+    _esm = "".join(map(_source, ("drawing.js", "calls.js", "timeline.js", "bars.js", "chart.js")))
+    _css = _source("traceonce.css")
+
+    state = traitlets.Dict().tag(sync=True)

@@ -1,0 +1,220 @@
+"""`chart`: a record goes in, and the notebook has a picture that moves."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+from weakref import ref as weakref
+
+from traceonce.show import frontend
+from traceonce.show.calls import CallsFeed, finding
+from traceonce.show.lines import BarsFeed, TimelineFeed
+from traceonce.show.live import Wire
+from traceonce.show.records import Bars, Timeline
+from traceonce.show.still import still
+
+if TYPE_CHECKING:
+    from traceonce.show.widgets import ChartWidget
+
+_RUNNING = "Chart: calls, traces and compiles by function, drawn while the cell runs."
+
+
+def chart(record: Any) -> "Chart":
+    """Show a record as a picture at once; a record that still grows moves while the cell runs.
+
+    **Arguments**
+
+    - `record`: what `watch()` opened, a function that `watch` wrapped, a `Timeline`, or `Bars`.
+
+    In plain Python it prints: the counts when the block is left, a timeline when it is closed, bars at once.
+    Raises `TypeError` for anything else.
+
+    ```python
+    with watch() as seen:
+        chart(seen)
+        for row in rows:
+            step(params, row)
+    ```
+    """
+    if isinstance(record, Timeline):
+        return TimelineChart(record)
+    if isinstance(record, Bars):
+        return BarsChart(record)
+    seen = getattr(record, "seen", record)  # a watched function carries its record
+    if all(hasattr(seen, name) for name in ("subscribe", "items", "events")):
+        return CallsChart(seen)
+    raise TypeError(f"chart() draws what watch() returns, a Timeline or Bars, not {type(record).__name__}.")
+
+
+class Chart:
+    """A picture that was shown. Made by `chart`."""
+
+    _feed: Any
+
+    def __init__(self) -> None:
+        self._shell = frontend.kernel_shell()
+        self._widget: ChartWidget | None = None
+        self._wire: Wire | None = None
+        self._shown_in: int | None = None
+
+    @property
+    def finding(self) -> str:
+        """What the picture says, in words."""
+        return str(self._feed.finding())
+
+    def widget(self) -> "ChartWidget":
+        """The widget, made on first use with the state of that moment."""
+        if self._widget is None:
+            from traceonce.show.widgets import ChartWidget
+
+            self._widget = ChartWidget(state=self._feed.state() | {"done": self._done()})
+            self._feed.changes()  # they are in the state already
+            self._wire = Wire(self._feed, self._widget)
+        return self._widget
+
+    def _done(self) -> bool:
+        return True
+
+    def _text(self) -> str:
+        return f"{self._feed.text()}"
+
+    def _svg(self) -> str | None:
+        return None
+
+    def _show(self) -> None:
+        if self._shell is not None:
+            self._shown_in = self._shell.execution_count
+            frontend.publish(self._text(), model_id=self.widget().model_id, svg=self._svg())
+
+    def _ipython_display_(self) -> None:
+        # `chart(...)` as the last line of a cell has been shown already; its name in a later cell shows it again.
+        if self._shell is None:
+            print(self.finding)
+        elif self._shell.execution_count != self._shown_in:
+            self._show()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class CallsChart(Chart):
+    """Calls, traces and compiles, by function."""
+
+    def __init__(self, seen: Any) -> None:
+        super().__init__()
+        self._seen = seen
+        self._feed = CallsFeed(seen)
+        self._unsubscribe: Callable[[], None] | None = None
+        self._still_owed = not self._done()
+        self._changed = False
+        self._show()
+        if self._done():
+            if self._shell is None:
+                print(seen)
+            return
+        _stop_earlier(seen, self)
+        self._unsubscribe = seen.subscribe(self._take)
+        if (when_closed := getattr(seen, "when_closed", None)) is not None:
+            when_closed(self._closed)
+        if self._shell is not None:
+            # A watched function's record has no end; and the end of the cell is where a picture must be right.
+            self._shell.events.register("post_run_cell", self._cell_ended)
+
+    @property
+    def finding(self) -> str:
+        """What the picture says, in words: one line a function."""
+        return finding(self._seen)
+
+    def _done(self) -> bool:
+        return bool(getattr(self._seen, "closed", False))
+
+    def _text(self) -> str:
+        return self.finding if self._done() else _RUNNING
+
+    def _svg(self) -> str | None:
+        return still(self._feed) if self._done() else None
+
+    def _take(self, event: Any) -> None:
+        self._changed = True
+        self._feed.take(event)
+        if self._wire is not None:
+            self._wire.touch()
+
+    def _closed(self) -> None:
+        self._stop()
+        if self._shell is None:
+            print(self._seen)
+
+    def _stop(self) -> None:
+        """Hear of nothing more; what is drawn stays."""
+        if self._unsubscribe is None:
+            return
+        self._unsubscribe()
+        self._unsubscribe = None
+        if self._shell is not None:
+            self._shell.events.unregister("post_run_cell", self._cell_ended)
+            self._changed = True
+            self._cell_ended()
+
+    def _cell_ended(self, _result: Any = None) -> None:
+        if self._done() and self._unsubscribe is not None:
+            self._stop()
+            return
+        if self._changed and self._wire is not None:
+            self._changed = False
+            self._wire.finish()
+        if self._still_owed:
+            # Where widgets live this draws nothing: the chart above has it all.
+            self._still_owed = False
+            frontend.publish(self.finding, model_id="", svg=still(self._feed))
+
+
+_moving: WeakKeyDictionary[Any, "weakref[CallsChart]"] = WeakKeyDictionary()
+
+
+def _stop_earlier(seen: Any, chart: CallsChart) -> None:
+    """One chart of a record moves at a time: a cell run again leaves none behind that nobody sees."""
+    earlier = _moving.get(seen)
+    if earlier is not None and (held := earlier()) is not None:
+        held._stop()
+    _moving[seen] = weakref(chart)
+
+
+class TimelineChart(Chart):
+    """Bytes over time; grows by `append` until `close`."""
+
+    def __init__(self, record: Timeline) -> None:
+        super().__init__()
+        self._feed = TimelineFeed(record)
+        self._open = not any(line.points for line in record.lines)  # what has its points already is finished
+        self._show()
+        if self._shell is None and not self._open:
+            print(self.finding)
+
+    def append(self, label: str, seconds: float, value: float) -> None:
+        """Add one point to the line `label`: `seconds` since the beginning, `value` in bytes. Main thread only."""
+        self._feed.append(label, seconds, value)
+        if self._wire is not None:
+            self._wire.touch()
+
+    def close(self, ending: str = "") -> None:
+        """Show the last state; `ending` says how it ended, such as `"killed by SIGKILL"`."""
+        self._open = False
+        self._feed.ending = ending or self._feed.ending
+        if self._wire is not None:
+            self._wire.finish()
+        if self._shell is None:
+            print(self.finding)
+
+    def _done(self) -> bool:
+        return not self._open
+
+
+class BarsChart(Chart):
+    """Bytes side by side."""
+
+    def __init__(self, record: Bars) -> None:
+        super().__init__()
+        self._feed = BarsFeed(record)
+        if self._shell is None:
+            print(self.finding)
+        self._show()
