@@ -1,9 +1,13 @@
 """The proof's submissions through the real grader: as whole notebooks, each in a sandbox of its own."""
 
 import os
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
 
 from traceonce.author.course import Pair
 from traceonce.author.notebooks import dumps
@@ -16,6 +20,8 @@ from traceonce.grade.record import AssertRecord, Record
 
 # The proof is repeatable: no secret. Inputs differ between seeds because a submission's id is part of what they come from.
 _SEED = b"the proof of the graders of Trace Once"
+
+_RECORDS_A_LINE = 50
 
 
 def grade_answers(pair: Pair, work: Sequence[tuple[Answer, int]]) -> list[Graded]:
@@ -32,10 +38,8 @@ def grade_answers(pair: Pair, work: Sequence[tuple[Answer, int]]) -> list[Graded
                 path.write_text(dumps(as_notebook(pair, answer)), "utf-8")
             name = f"{answer.name}-{seed}"
             works[name] = Work(name, answer.name, read_submission(path, lab, root=pair.root), lab)
-        records = {
-            record.submission: record
-            for record in grade_submissions(works.values(), seed=_SEED, workers=_workers(), root=pair.root)
-        }
+        stream = grade_submissions(works.values(), seed=_SEED, workers=_workers(), root=pair.root)
+        records = {record.submission: record for record in _shown(stream, len(works), pair.name)}
     return [_graded(pair, records[name]) for name in works]
 
 
@@ -43,6 +47,17 @@ def _workers() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _shown(records: Iterable[Record], total: int, name: str) -> Iterator[Record]:
+    """The same records, with progress on standard error: a bar on a terminal, a line every now and then elsewhere."""
+    if sys.stderr.isatty():
+        yield from track(records, description=name, total=total, console=Console(stderr=True), transient=True)
+        return
+    for done, record in enumerate(records, start=1):
+        if done % _RECORDS_A_LINE == 0:
+            print(f"{name}: {done} of {total} graded", file=sys.stderr, flush=True)
+        yield record
 
 
 def _graded(pair: Pair, record: Record) -> Graded:
