@@ -65,11 +65,7 @@ def shown(leaf: Leaf | None) -> str:
 
 def distance(old: Signature, new: Signature) -> int:
     """Count roughly how far two signatures are apart: for choosing the nearest, cheaply."""
-    apart: int = (
-        (old.function != new.function)
-        + (old.context != new.context)
-        + ((old.ahead, old.tracers) != (new.ahead, new.tracers))
-    )
+    apart: int = (old.function != new.function) + (old.context != new.context) + (old.tracers != new.tracers)
     for name in old.arguments.keys() | new.arguments.keys():
         before, after = old.arguments.get(name), new.arguments.get(name)
         if before == after:
@@ -104,7 +100,7 @@ def changes(old: Signature, new: Signature) -> tuple[Change, ...]:
             found.extend(_argument_changes(name, before, after))
     if old.function != new.function:
         found.append(_function_change(old, new))
-    if (old.ahead, old.tracers) != (new.ahead, new.tracers):
+    if old.tracers != new.tracers:
         found.append(Change("transform", "", _transformed(old), _transformed(new)))
     found.extend(_config_changes(old, new))
     return tuple(found)
@@ -120,7 +116,7 @@ _TRACERS = {
 
 def _transformed(signature: Signature) -> str:
     ways = [_TRACERS.get(name, f"with a {name}") for name in signature.tracers]
-    return ", ".join(["compiled ahead of time"] * signature.ahead + ways) or "called directly"
+    return ", ".join(ways) or "called directly"
 
 
 def _function_change(old: Signature, new: Signature) -> Change:

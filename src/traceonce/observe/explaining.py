@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ from traceonce.observe import evidence
 from traceonce.observe.difference import RETRACES, Change, changes, distance
 from traceonce.observe.history import HISTORY, Compilation
 from traceonce.observe.records import FunctionKey
+from traceonce.observe.signature import Signature
 
 if TYPE_CHECKING:
     from traceonce.observe.watching import Watch
@@ -32,8 +33,7 @@ REPAIRS: dict[str, str] = {
     "function": "JAX's cache knows a function by its object: define and jit it once, outside the loop, and pass what changes "
     "as an argument.",
     "config": "Settings belong to the cache key: set them once at the start, not around some of the calls.",
-    "transform": "Transforming or compiling ahead of time makes other programs: put jax.jit outside of grad and vmap, and call "
-    "what .lower(...).compile() returned.",
+    "transform": "Transforming a jitted function makes other programs of it: put jax.jit outside of grad and vmap.",
     "unknown": "Look for jax.clear_caches(), .clear_cache(), or an earlier compile that was not watched.",
 }
 
@@ -155,17 +155,26 @@ def explain(seen: Watch | WatchedFunction, function: Any = None) -> Explanations
     if function is None and record is not seen:
         function = seen
     chosen = [one for one in compilations if function is None or _is(one.function, function)]
-    return Explanations(tuple(explanation(one) for one in chosen))
+    mine = {id(one) for one in compilations}
+    return Explanations(tuple(explanation(one, mine) for one in chosen))
 
 
 def _is(key: FunctionKey, function: Any) -> bool:
     return key.name == function if isinstance(function, str) else key == evidence.key_of(function)
 
 
-def explanation(made: Compilation) -> Explanation:
-    """Explain one compilation."""
-    about: dict[str, Any] = {"function": made.function, "number": made.number, "call": made.call}
-    earlier = HISTORY.before(made)
+def explanation(made: Compilation, mine: Collection[int]) -> Explanation:
+    """Explain one compilation.
+
+    It is compared with the earlier ones of the same record, and with those of other records only where they are of the
+    very same function object: a cell that is run again and defines its function anew begins anew.
+
+    **Arguments**
+
+    - `mine`: the `id` of each compilation in the record that asks.
+    """
+    earlier = [one for one in HISTORY.before(made) if id(one) in mine or _same_function(one, made)]
+    about: dict[str, Any] = {"function": made.function, "number": len(earlier) + 1, "call": made.call}
     if made.failed:
         return Explanation(**about, step="failed trace")
     if not earlier:
@@ -173,37 +182,39 @@ def explanation(made: Compilation) -> Explanation:
     step: Step = "retrace" if made.traced else "recompile"
     if made.signature is None:
         return Explanation(**about, step=step, doubt=made.unread)
-    known = [one for one in earlier if one.signature is not None]
-    if not known:
+    if all(one.signature is None for one in earlier):
         return Explanation(
             **about, step=step, doubt="the earlier calls could not be read, so there is none to compare with."
         )
-    nearest, differing = _nearest(made, known)
+    nearest, differing = _nearest(made.signature, earlier, traced=made.traced)
     doubt = "" if differing else _no_difference(made, nearest)
     if differing and made.traced and not any(change.cause in RETRACES for change in differing):
         doubt = "these changes alone do not make JAX trace again; something outside of the call did."
     elif differing and not made.traced and all(change.cause in RETRACES - {"transform"} for change in differing):
         doubt = "these changes alone would have made JAX trace again, and it did not: it knew this call from before."
-    return Explanation(**about, step=step, changes=differing, nearest=nearest.number, doubt=doubt)
+    return Explanation(**about, step=step, changes=differing, nearest=nearest, doubt=doubt)
 
 
-def _nearest(made: Compilation, known: list[Compilation]) -> tuple[Compilation, tuple[Change, ...]]:
-    """Choose the earlier call with the fewest differences, the latest of equals; a recompile prefers one without retrace causes."""
-    assert made.signature is not None
-    scored = sorted(known, key=lambda one: (_apart(one, made), -one.number))
-    candidates = [(one, changes(one.signature, made.signature)) for one in scored[:4] if one.signature is not None]
-    if not made.traced:
+def _same_function(one: Compilation, other: Compilation) -> bool:
+    if one.signature is None or other.signature is None:
+        return False
+    return one.signature.function == other.signature.function
+
+
+def _nearest(wanted: Signature, earlier: list[Compilation], *, traced: bool) -> tuple[int, tuple[Change, ...]]:
+    """Choose the earlier call with the fewest differences, the latest of equals, and return its number and the changes.
+
+    After a recompile without a trace, a call that differs only in what does not retrace comes first.
+    """
+    known = [(number, one.signature) for number, one in enumerate(earlier, 1) if one.signature is not None]
+    scored = sorted(known, key=lambda pair: (distance(pair[1], wanted), -pair[0]))
+    candidates = [(number, changes(signature, wanted)) for number, signature in scored[:4]]
+    if not traced:
         candidates.sort(key=lambda pair: sum(change.cause in RETRACES for change in pair[1]))
     return candidates[0]
 
 
-def _apart(one: Compilation, made: Compilation) -> int:
-    assert one.signature is not None
-    assert made.signature is not None
-    return distance(one.signature, made.signature)
-
-
-def _no_difference(made: Compilation, nearest: Compilation) -> str:
+def _no_difference(made: Compilation, nearest: int) -> str:
     if made.traced:
-        return f"the call looks exactly like that of program {nearest.number}: its cache was cleared, or something changed that a call does not show."
-    return f"the call looks exactly like that of program {nearest.number}, and its trace was still there: it was compiled ahead of time, or for another pass (a gradient), or its executable was dropped."
+        return f"the call looks exactly like that of program {nearest}: its cache was cleared, or something changed that a call does not show."
+    return f"the call looks exactly like that of program {nearest}, and its trace was still there: it was compiled ahead of time, or for another pass (a gradient), or its executable was dropped."

@@ -1,0 +1,396 @@
+"""Each cause of a compile that people report, produced on purpose, and what `explain` says of it."""
+
+import dataclasses
+import functools
+from collections import OrderedDict
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from traceonce import explain, watch
+from traceonce.errors import TraceOnceError
+
+X = np.ones(3, np.float32)
+
+
+def causes(explanations):
+    """The kinds and paths of the changes, one list for each program made again."""
+    return [[(change.cause, change.path) for change in one.changes] for one in explanations]
+
+
+def test_a_carry_that_starts_weak_comes_back_strong():
+    def run(start):
+        @jax.jit
+        def step(total):
+            return total + jnp.float32(1)
+
+        with watch() as seen:
+            total = start
+            for _ in range(5):
+                total = step(total)
+        return seen
+
+    weak, strong = run(0.0), run(jnp.float32(0))
+    assert weak["step"].traces == 2
+    assert causes(explain(weak)) == [[("weak", "total")]]
+    assert strong["step"].traces == 1
+    assert len(explain(strong)) == 0
+
+
+def test_asarray_of_a_python_number_is_still_weak():
+    step = watch(jax.jit(lambda lr: lr * 2))
+    step(jnp.float32(1))
+    step(jnp.asarray(1.0))
+    (change,) = explain(step)[0].changes
+    assert (change.cause, change.old, change.new) == ("weak", "strong float32[]", "weak float32[]")
+    assert "jnp.float32" in explain(step)[0].repair
+
+
+def test_an_integer_carry_no_longer_retraces():
+    @jax.jit
+    def add(a, b):
+        return a + b
+
+    with watch() as seen:
+        total = 0
+        for i in range(10):
+            total = add(total, i)
+    assert int(total) == 45
+    assert seen["add"].traces == 1
+
+
+def test_a_lambda_jitted_in_a_loop_is_a_new_function_each_turn():
+    def body(x):
+        return x + 1
+
+    with watch() as named:
+        for _ in range(5):
+            jax.jit(body)(X)
+    with watch() as fresh:
+        for _ in range(5):
+            jax.jit(lambda x: body(x))(X)
+    assert (named["body"].traces, fresh["<lambda>"].traces) == (1, 5)
+    assert causes(explain(fresh)) == [[("function", "")]] * 4
+    assert "outside the loop" in explain(fresh)[0].repair
+
+
+def test_a_bound_method_jitted_in_a_loop_is_a_new_object_each_turn():
+    class Model:
+        def apply(self, x):
+            return x + 1
+
+    model = Model()
+    with watch() as seen:
+        for _ in range(3):
+            jax.jit(model.apply)(X)
+    assert seen["apply"].traces == 3
+    assert causes(explain(seen)) == [[("function", "")]] * 2
+    assert "bound method" in explain(seen)[0].changes[0].new
+
+
+@pytest.mark.parametrize(("by_value", "traces"), [(False, 3), (True, 1)])
+def test_a_settings_object_compared_by_identity_retraces_though_it_prints_alike(by_value, traces):
+    options = {"frozen": True} if by_value else {"eq": False}
+    settings = dataclasses.make_dataclass("Settings", [("scale", int)], **options)
+    step = watch(jax.jit(lambda x, settings: x * settings.scale, static_argnums=1))
+    for _ in range(3):
+        step(X, settings(2))
+    assert step.counts.traces == traces
+    assert causes(explain(step)) == [[("static", "settings")]] * (traces - 1)
+    if not by_value:
+        assert "identity" in explain(step)[0].changes[0].new
+
+
+def test_an_unhashable_static_argument_raises_jax_own_error():
+    settings = dataclasses.make_dataclass("Settings", [("scale", int)])
+    step = watch(jax.jit(lambda x, settings: x * settings.scale, static_argnums=1))
+    with pytest.raises((TypeError, ValueError), match="hashable"):
+        step(X, settings(2))
+    assert step.counts.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("wrap", "convert", "traces"),
+    [(jax.jit, int, 1), (eqx.filter_jit, int, 10), (eqx.filter_jit, jnp.asarray, 1)],
+    ids=["jit, number", "filter_jit, number", "filter_jit, array"],
+)
+def test_filter_jit_takes_a_python_number_as_static(wrap, convert, traces):
+    @watch
+    @wrap
+    def scale(x, i):
+        return x * i
+
+    for i in range(10):
+        scale(jnp.ones(2), convert(i))
+    assert scale.counts.traces == traces
+    assert causes(explain(scale)) == [[("static", "i")]] * (traces - 1)
+
+
+def test_a_number_in_a_module_that_counts_up_is_named_by_its_field():
+    class Model(eqx.Module):
+        steps: object
+
+    @eqx.filter_jit
+    def step(model):
+        return eqx.tree_at(lambda m: m.steps, model, model.steps + 1)
+
+    with watch() as seen:
+        model = Model(0)
+        for _ in range(4):
+            model = step(model)
+    found = explain(seen)
+    assert causes(found) == [[("static", "model.steps")]] * 3
+    assert [(change.old, change.new) for one in found for change in one.changes] == [("0", "1"), ("1", "2"), ("2", "3")]
+
+
+def test_a_static_field_of_a_module_is_named():
+    class Model(eqx.Module):
+        weight: jax.Array
+        mode: str = eqx.field(static=True)
+
+    step = watch(jax.jit(lambda model: model.weight * 2))
+    step(Model(jnp.ones(2), "train"))
+    step(Model(jnp.ones(2), "eval"))
+    (change,) = explain(step)[0].changes
+    assert (change.cause, change.path, change.old, change.new) == ("static", "model.mode", "'train'", "'eval'")
+
+
+def test_an_equal_optimizer_made_anew_is_another_pair_of_functions():
+    @eqx.filter_jit
+    def step(opt, params, state):
+        updates, state = opt.update(jnp.ones(2), state, params)
+        return optax.apply_updates(params, updates), state
+
+    params = jnp.ones(2)
+    with watch() as seen:
+        for _ in range(3):
+            opt = optax.adam(1e-3)
+            step(opt, params, opt.init(params))
+    assert seen["step"].traces == 3
+    assert causes(explain(seen, "step")) == [[("function", "opt.init"), ("function", "opt.update")]] * 2
+
+
+def test_a_step_defined_again_for_each_learning_rate_is_another_function():
+    with watch() as seen:
+        for lr in (0.1, 0.2, 0.3):
+
+            @jax.jit
+            def step(params, lr=lr):
+                return params - lr
+
+            step(X)
+    assert seen["step"].traces == 3
+    assert causes(explain(seen)) == [[("function", "")]] * 2
+
+
+def test_committing_an_array_compiles_again_without_a_trace():
+    step = watch(jax.jit(lambda x: x + 1))
+    a = jnp.zeros(3)
+    step(a)
+    step(jax.device_put(np.zeros(3, np.float32), a.sharding))
+    assert (step.counts.traces, step.counts.compiles) == (1, 2)
+    found = explain(step)[0]
+    assert (found.step, found.cause) == ("recompile", "committed")
+    assert found.changes[0].new.startswith("committed to")
+    assert found.doubt == ""
+
+
+def test_the_short_last_batch_is_found_by_its_shape():
+    data = np.ones((10, 2), np.float32)
+
+    @watch
+    @jax.jit
+    def step(params, batch):
+        return (batch["x"] * params).sum()
+
+    for _ in range(2):
+        for start in range(0, 10, 4):
+            step(jnp.float32(1), {"x": data[start : start + 4]})
+    assert (step.counts.calls, step.counts.traces) == (6, 2)
+    (found,) = explain(step)
+    assert (found.call, causes([found])) == (3, [[("shape", "batch['x']")]])
+    assert (found.changes[0].old, found.changes[0].new) == ("float32[4,2]", "float32[2,2]")
+
+
+def test_the_order_of_a_dict_is_no_change_and_that_of_an_ordered_dict_is():
+    step = watch(jax.jit(lambda d: d))
+    a = jnp.float32(1)
+    step({"a": a, "b": a})
+    step({"b": a, "a": a})
+    assert step.counts.traces == 1
+    step({"a": a, "b": a, "c": a})
+    step(OrderedDict(a=a, b=a))
+    step(OrderedDict(b=a, a=a))
+    assert causes(explain(step)) == [[("leaf", "d['c']")], [("structure", "d")], [("structure", "d")]]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((X,), (X.astype(np.int32),), ("dtype", "x")),
+        ((X, None), (X, X), ("leaf", "extra")),
+        ((X,), (X, X), ("leaf", "extra")),
+        (((X, X),), ([X, X],), ("structure", "x")),
+        (({"w": (X, X)},), ({"w": [X, X]},), ("structure", "x['w']")),
+        (({"w": X, "b": X},), ({"w": X},), ("leaf", "x['b']")),
+        (((X, X),), ((X,),), ("leaf", "x[1]")),
+    ],
+)
+def test_one_change_of_an_argument_is_named_by_its_path(first, second, expected):
+    @watch
+    @jax.jit
+    def step(x, extra=None):
+        return jax.tree.map(lambda v: v * 2, x)
+
+    step(*first)
+    step(*second)
+    assert causes(explain(step)) == [[expected]]
+
+
+def test_by_position_and_by_keyword_are_two_programs():
+    step = watch(jax.jit(lambda x, y: x + y))
+    step(X, X)
+    step(X, y=X)
+    assert causes(explain(step)) == [[("keyword", "y")]]
+
+
+def test_a_setting_is_named_with_its_values():
+    step = watch(jax.jit(lambda x: x @ x))
+    step(X)
+    with jax.default_matmul_precision("float32"):
+        step(X)
+    (change,) = explain(step)[0].changes
+    assert (change.cause, change.path, change.new) == ("config", "jax_default_matmul_precision", "'float32'")
+
+
+def test_the_nearest_of_many_earlier_calls_is_chosen():
+    step = watch(jax.jit(lambda x, y, mode: x, static_argnames="mode"))
+    step(X, X, mode="a")
+    step(np.ones(7, np.float32), np.ones((2, 2), np.int32), mode="b")
+    step(np.ones(9, np.float32), np.ones((2, 2, 2)), mode="c")
+    step(X, np.ones(4, np.float32), mode="a")
+    last = explain(step)[-1]
+    assert (last.nearest, causes([last])) == (1, [[("shape", "y")]])
+
+
+def test_a_function_compiled_before_it_was_watched_is_compared_with_its_first_call():
+    plain = jax.jit(lambda x: x * 3)
+    plain(X)
+    step = watch(plain)
+    step(X)
+    step(np.ones(4, np.float32))
+    assert step.counts.compiles == 1
+    assert causes(explain(step)) == [[("shape", "x")]]
+
+
+def test_a_cleared_cache_is_not_guessed_at():
+    step = watch(jax.jit(lambda x: x * 3))
+    step(X)
+    step.clear_cache()
+    step(X)
+    (found,) = explain(step)
+    assert (found.cause, found.changes) == ("unknown", ())
+    assert "looks exactly like" in found.doubt
+    assert "clear_cache" in found.repair
+
+
+def test_gradients_outside_jit_compile_the_passes_one_by_one():
+    square = jax.jit(lambda x: (x * x).sum())
+    with watch() as seen:
+        square(X)
+        jax.grad(square)(X)
+    assert (seen["<lambda>"].traces, seen["<lambda>"].compiles) == (1, 3)
+    forward, backward = explain(seen)
+    assert (forward.step, forward.cause) == ("recompile", "transform")
+    assert "jax.grad" in forward.changes[0].new
+    assert (backward.cause, backward.step) == ("unknown", "recompile")
+    assert "backward pass" in backward.doubt
+
+
+def test_a_program_compiled_ahead_of_time_serves_the_call():
+    step = watch(jax.jit(lambda x: x * 5))
+    with watch() as seen:
+        step.lower(X).compile()
+        step(X)
+        step(np.ones(4, np.float32))
+    assert (seen[step].traces, seen[step].compiles, seen[step].calls) == (2, 2, 2)
+    assert causes(explain(seen)) == [[("shape", "x")]]
+
+
+def test_a_function_defined_anew_in_another_record_begins_anew():
+    def run():
+        step = watch(jax.jit(lambda x: x * 7))
+        step(X)
+        return explain(step)
+
+    assert [one.step for one in run().all] == ["first"]
+    assert [(one.step, one.number) for one in run().all] == [("first", 1)]
+
+
+def test_a_failed_trace_is_no_program_to_compare_with():
+    @watch
+    @jax.jit
+    def step(x):
+        if x.shape == (4,):
+            raise ValueError("four")
+        return x * 2
+
+    step(X)
+    with pytest.raises(ValueError, match="four"):
+        step(np.ones(4, np.float32))
+    step(np.ones(5, np.float32))
+    found = explain(step)
+    assert [one.step for one in found.all] == ["first", "failed trace", "retrace"]
+    assert found[0].changes[0].old == "float32[3]"
+
+
+def test_an_argument_that_cannot_be_described_leaves_the_call_alone():
+    class Moody:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            return isinstance(other, Moody)
+
+        def __repr__(self):
+            raise RuntimeError("no picture")
+
+    step = watch(functools.partial(jax.jit, static_argnums=1)(lambda x, mode: x * 2))
+    assert float(step(X, Moody())[0]) == 2.0
+    step(np.ones(4, np.float32), Moody())
+    assert "no picture" in explain(step)[0].doubt
+
+
+def test_a_placed_array_on_another_sharding_is_named():
+    if len(jax.devices()) < 2:
+        pytest.skip("needs two devices")
+    one, two = jax.devices()[:2]
+    step = watch(jax.jit(lambda x: x + 1))
+    step(jax.device_put(X, one))
+    step(jax.device_put(X, two))
+    assert causes(explain(step)) == [[("sharding", "x")]]
+
+
+def test_what_is_printed_names_program_call_path_and_repair():
+    @watch
+    @jax.jit
+    def step(params, x):
+        return params["w"] * x
+
+    step({"w": X}, X)
+    step({"w": X}, X)
+    step({"w": np.ones((2, 3), np.float32)}, X)
+    assert str(explain(step)) == (
+        "step, program 2, call 3: traced and compiled again (compared with program 1)\n"
+        "  shape  params['w']: float32[3] -> float32[2,3]\n"
+        "  Each shape is a program of its own: keep one shape (pad and mask, or drop the short batch), or a few."
+    )
+
+
+def test_explain_refuses_what_was_not_watched():
+    with pytest.raises(TraceOnceError, match="watch it first"):
+        explain(jax.jit(lambda x: x))
