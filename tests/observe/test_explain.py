@@ -2,6 +2,9 @@
 
 import dataclasses
 import functools
+import os
+import subprocess
+import sys
 from collections import OrderedDict
 
 import equinox as eqx
@@ -365,14 +368,22 @@ def test_an_argument_that_cannot_be_described_leaves_the_call_alone():
     assert "no picture" in explain(step)[0].doubt
 
 
-def test_a_placed_array_on_another_sharding_is_named():
-    if len(jax.devices()) < 2:
-        pytest.skip("needs two devices")
-    one, two = jax.devices()[:2]
-    step = watch(jax.jit(lambda x: x + 1))
-    step(jax.device_put(X, one))
-    step(jax.device_put(X, two))
-    assert causes(explain(step)) == [[("sharding", "x")]]
+TWO_DEVICES = """
+import jax, numpy as np
+from traceonce import explain, watch
+step = watch(jax.jit(lambda x: x + 1))
+for device in jax.devices():
+    step(jax.device_put(np.ones(3, np.float32), device))
+print(step.counts.traces, step.counts.compiles, [(c.cause, c.path) for one in explain(step) for c in one.changes])
+"""
+
+
+def test_an_array_placed_on_another_device_is_named():
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    ran = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert ran.stdout.strip() == "1 2 [('sharding', 'x')]"
 
 
 def test_what_is_printed_names_program_call_path_and_repair():
