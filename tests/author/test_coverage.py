@@ -80,6 +80,11 @@ def test_a_cell_without_evidence_shows_nothing(built, spoil):
     ]
 
 
+def test_a_lesson_that_never_ran_is_one_finding(built):
+    (built / NOTEBOOK).unlink()
+    assert findings(built) == [f"{NOTEBOOK}: no claim of 01_tiny is shown: run 'traceonce author build'."]
+
+
 def test_an_exception_that_is_meant_is_evidence(built):
     notebook = json.loads((built / NOTEBOOK).read_text("utf-8"))
     error = {"output_type": "error", "ename": "TypeError", "evalue": "v", "traceback": []}

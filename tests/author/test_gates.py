@@ -90,6 +90,13 @@ def test_unreadable_source_is_one_finding_and_stops_no_other_gate(sound):
     assert all(isinstance(findings(gate, sound), list) for gate in gates.GATES)
 
 
+def test_text_cell_that_is_added_stops_no_gate(sound):
+    append(sound, LESSON, "\n# %% [markdown]\n# More.\n")
+    assert {str(finding).partition(":")[0] for gate in gates.GATES for finding in gate(Course(sound))} == {
+        LESSON_NOTEBOOK
+    }
+
+
 def test_broken_notebook_file_is_reported(sound):
     (sound / LESSON_NOTEBOOK).write_text("{", "utf-8")
     assert "is not a notebook" in findings(gates.sources_are_readable, sound)[0]
@@ -282,6 +289,12 @@ def test_evidence_before_its_prediction(sound, old, new, says):
     assert found == [] if says is None else [finding for finding in found if says in finding]
 
 
+def test_second_prediction_on_a_claim_may_follow_its_evidence(sound):
+    again = '\n# %%\nmore = predict("01-P1b", "And two more?", ["3", "4"])\n\n# %%\nmore.reveal(4)\n'
+    append(sound, LESSON, again)
+    assert findings(gates.evidence_follows_its_prediction, sound) == []
+
+
 def test_reveal_in_the_cell_that_asks_is_no_reveal(sound):
     replace(sound, LESSON, ASK, f"{ASK}\nguess.reveal('2')")
     replace(sound, LESSON, "guess.reveal(str(total))", "str(total)")
@@ -389,6 +402,10 @@ PLANTED = [
     "/tmp/ipyker" + "nel_123/4.py",
     "<f at 0x7" + "f12345678ab>",
     "10.1" + ".2.3",
+    "http://8.9" + ".10.11/",
+    "8.9" + ".10.11:80",
+    "172.16" + ".0.9.",
+    "8.8" + ".8.8",
     "192.168" + ".0.12:8888",
     "http://build" + "host:8080/simple",
     "https://pypi" + ".org/simple",
@@ -416,6 +433,10 @@ def test_place_or_address_of_a_machine_in_the_tree(sound, text):
         "192.0.2.1",
         "nvidia-cublas==13.1.0.3",
         "version 1.2.3",
+        'cuDNN "9.12.0.46", then 9.1.0.70.',
+        "/home/learner/work",
+        "/home/linuxbrew/.linuxbrew/bin",
+        "0.0.0.0:8888",
         "work/course and ~/work",
         "/tmp/x",
         "see 10.1" + ".2.3 # address-ok: the attack that is tested",

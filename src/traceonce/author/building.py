@@ -1,5 +1,7 @@
 """Bring pairs and labs up to date, or say what differs."""
 
+import re
+
 from traceonce.author.course import Course, Pair
 from traceonce.author.execution import NotebookFailed, execute
 from traceonce.author.gates import GATES
@@ -40,9 +42,14 @@ def _build_pair(pair: Pair) -> str:
     return "executed" if stale else "written" if changed else "up to date"
 
 
+def _by_place(line: str) -> list[tuple[int, str]]:
+    """Orders findings by file, then by line as a number."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", line)]
+
+
 def check(course: Course) -> int:
     """Run every gate; one line for each finding, and a last line that counts. Changes nothing; returns 1 on a finding."""
-    findings = sorted({str(finding) for gate in GATES for finding in gate(course)})
+    findings = sorted({str(finding) for gate in GATES for finding in gate(course)}, key=_by_place)
     for finding in findings:
         print(finding)
     if findings:

@@ -64,6 +64,12 @@ def coverage(course: Course) -> Coverage:
             claims += [Claim(lesson, claim, text, "not written yet") for claim, text in sentences.items()]
             continue
         shown = _cells_by_claim(pair)
+        if not (pair.root / pair.notebook).is_file():
+            claims += [Claim(lesson, claim, text, "missing") for claim, text in sentences.items()]
+            findings.append(
+                Finding(str(pair.notebook), f"no claim of {lesson} is shown: run 'traceonce author build'.")
+            )
+            continue
         for claim, text in sentences.items():
             cells = tuple(shown.get(claim, ()))
             claims.append(Claim(lesson, claim, text, "shown" if cells else "missing", cells))

@@ -291,6 +291,7 @@ def evidence_follows_its_prediction(course: Course) -> Iterator[Finding]:
             yield Finding(
                 str(pair.source), "the lesson asks no prediction: add predict(...) before the first evidence."
             )
+        asked_claims: set[str] = set()  # a second prediction on a claim may build on what the first one showed
         for prediction in asked:
             here = pair.at(prediction.cell)
             claim = re.fullmatch(rf"{pair.name[:2]}-([A-Z]\d+)[a-z]?", prediction.id)
@@ -298,8 +299,10 @@ def evidence_follows_its_prediction(course: Course) -> Iterator[Finding]:
                 yield Finding(here, f"prediction {prediction.id!r} should be named like '{pair.name[:2]}-P3'.")
             if not prediction.revealed:
                 yield Finding(here, f"prediction {prediction.id!r} is not revealed in a later cell.")
+            first = claim is not None and claim[1] not in asked_claims
+            asked_claims |= {claim[1]} if claim else set()
             for cell in pair.cells[: pair.cells.index(prediction.cell) + 1]:
-                if claim and claim[1] in cell.metadata.get("claims", []):
+                if claim and first and claim[1] in cell.metadata.get("claims", []):
                     yield Finding(pair.at(cell), f"the cell shows {claim[1]} before prediction {prediction.id!r} asks.")
 
 
@@ -381,8 +384,8 @@ def ignored_outputs_have_a_reason(course: Course) -> Iterator[Finding]:
 def only_meant_errors_are_stored(course: Course) -> Iterator[Finding]:
     """A cell that ends in an exception is tagged raises-exception, and a tagged one does raise."""
     for pair, stored in _readable(course):
-        if stored is None or stored_outputs(pair, stored) is None:
-            continue
+        if stored is None or stored_outputs(pair, stored) is None or _cells_of(stored) != _cells_of_source(pair):
+            continue  # missing, stale or out of sync, and reported so
         for cell, ran in zip(pair.cells, stored["cells"], strict=True):
             raised = any(output["output_type"] == "error" for output in ran.get("outputs", []))
             if raised and not may_raise(cell):
