@@ -7,6 +7,7 @@ It holds nothing secret. What it says about itself can be forged by the code tha
 import json
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from traceonce.grade.execution import Notebook, Source
@@ -17,8 +18,12 @@ from traceonce.sandbox.limits import Limits
 _getpid, _exit = os.getpid, os._exit
 
 
-def run(wire_descriptor: int, job_descriptor: int) -> None:
-    """Be the child: load the cells in the job, report on each, then serve. Returns when the judge is gone."""
+def run(wire_descriptor: int, job_descriptor: int, end_strays: Callable[[], None]) -> None:
+    """Be the child: load the cells in the job, report on each, then serve. Returns when the judge is gone.
+
+    `end_strays` is called after each cell and each call: processes that student code left running are not to take the time
+    of what comes next.
+    """
     with os.fdopen(job_descriptor, "rb") as file:
         file.seek(0)
         job = json.load(file)
@@ -27,7 +32,7 @@ def run(wire_descriptor: int, job_descriptor: int) -> None:
     counters.listen()
     wire = Wire(socket.socket(fileno=wire_descriptor), limits.message_mb * 2**20)
     notebook = Notebook(tuple(Source(**cell) for cell in job["cells"]))
-    server = _Server(wire, notebook, Observer(notebook, counters), limits)
+    server = _Server(wire, notebook, Observer(notebook, counters), limits, end_strays)
     try:
         server.load()
         server.serve()
@@ -36,8 +41,11 @@ def run(wire_descriptor: int, job_descriptor: int) -> None:
 
 
 class _Server:
-    def __init__(self, wire: Wire, notebook: Notebook, observer: Observer, limits: Limits) -> None:
+    def __init__(
+        self, wire: Wire, notebook: Notebook, observer: Observer, limits: Limits, end_strays: Callable[[], None]
+    ) -> None:
         self.wire, self.notebook, self.observer, self.limits = wire, notebook, observer, limits
+        self.end_strays = end_strays
         self.own_pid = _getpid()
 
     def load(self) -> None:
@@ -62,4 +70,6 @@ class _Server:
     def send(self, document: dict[str, Any], blobs: list[bytes]) -> None:
         if _getpid() != self.own_pid:
             _exit(0)  # a copy that student code forked: it must not speak for the submission
+        if "event" not in document or document["event"] == "ran":
+            self.end_strays()
         self.wire.send(document, blobs)

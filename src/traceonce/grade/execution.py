@@ -6,6 +6,7 @@ This module is imported by the zygote, before any student code exists. What it u
 import ast
 import io
 import linecache
+import re
 import signal
 import sys
 import time
@@ -94,25 +95,10 @@ class Notebook:
         return self.guarded(lambda: self._execute(source), seconds)[1:]
 
     def _execute(self, source: Source) -> None:
-        text = source.text
-        try:
-            tree = ast.parse(text, source.filename)
-        except SyntaxError:
-            text = self._without_magics(text)
-            tree = ast.parse(text, source.filename)
+        text, tree = parse_cell(source.text, source.filename)
+        self.namespace.setdefault("get_ipython", Shell(self.namespace))
         linecache.cache[source.filename] = (len(text), None, text.splitlines(keepends=True), source.filename)
         exec(compile(tree, source.filename, "exec", dont_inherit=True), self.namespace)
-
-    def _without_magics(self, text: str) -> str:
-        """IPython's syntax as plain Python; what a magic does is decided by `Shell`."""
-        if not any(
-            line.lstrip().startswith(("%", "!", "?")) or "%" in line or "!" in line for line in text.split("\n")
-        ):
-            return text
-        from IPython.core.inputtransformer2 import TransformerManager
-
-        self.namespace.setdefault("get_ipython", Shell(self.namespace))
-        return str(TransformerManager().transform_cell(text))
 
     def guarded(self, action: Callable[[], Any], seconds: float) -> tuple[Any, CellError | None, str]:
         """Run student code under the clock; its value, its error and what it printed. Nothing it raises gets out."""
@@ -128,14 +114,14 @@ class Notebook:
     def describe(self, raised: BaseException) -> CellError:
         """An exception of student code as data."""
         cell, line = self._place(raised)
-        message = _text_of(raised)
+        message = raised.msg if isinstance(raised, SyntaxError) and isinstance(raised.msg, str) else _text_of(raised)
         kind: ErrorKind = "raised"
         if isinstance(raised, TimeUp):
             kind = "timeout"
         elif isinstance(raised, MemoryError) or "RESOURCE_EXHAUSTED" in message:
             kind = "memory"
         bases = tuple(str(base.__name__)[:100] for base in type(raised).__mro__)[:20]
-        return CellError(kind, bases[0], bases, message, cell, line)
+        return CellError(kind, bases[0], bases, message[:_MESSAGE_CAP], cell, line)
 
     def _place(self, raised: BaseException) -> tuple[str, int]:
         places = [(frame.f_code.co_filename, line) for frame, line in _frames(raised)]
@@ -144,6 +130,46 @@ class Notebook:
         known = [(self.by_file[name], line) for name, line in places if name in self.by_file]
         mine = [(source, line) for source, line in known if source.kind == "solution"] or known
         return (mine[-1][0].grade_id, mine[-1][1]) if mine else ("", 0)
+
+
+_LINE_MAGIC = re.compile(r"(?P<indent>\s*)%(?P<name>\w+)\s*(?P<rest>.*)")
+_SHELL_LINE = re.compile(r"(?P<before>\s*(?:[\w, ]+=\s*)?)!{1,2}(?P<rest>.*)")
+_HELP_LINE = re.compile(r"(?P<indent>\s*)(\?{1,2}[\w.]+|[\w.]+\?{1,2})\s*")
+_CELL_MAGIC = re.compile(r"\s*%%(?P<name>\w+)[^\n]*\n?(?P<rest>.*)", re.DOTALL)
+_MOST_MAGICS = 50
+
+
+def parse_cell(text: str, filename: str) -> tuple[str, ast.Module]:
+    """A cell as Python that can be run, and its tree. IPython's magics become calls of `Shell`.
+
+    Only lines that Python's own parser stumbles over are looked at, so that nothing inside a string is taken for a magic.
+
+    **Raises**: `SyntaxError` for what is neither Python nor a magic.
+    """
+    if found := _CELL_MAGIC.fullmatch(text):
+        text = f"get_ipython().run_cell_magic({found['name']!r}, '', {found['rest']!r})\n"
+    lines = text.split("\n")
+    for _ in range(_MOST_MAGICS):
+        try:
+            return "\n".join(lines), ast.parse("\n".join(lines), filename)
+        except SyntaxError as error:
+            at = (error.lineno or 0) - 1
+            replaced = _as_call(lines[at]) if 0 <= at < len(lines) else None
+            if replaced is None:
+                raise
+            lines[at] = replaced
+    return "\n".join(lines), ast.parse("\n".join(lines), filename)
+
+
+def _as_call(line: str) -> str | None:
+    """A line of IPython's syntax as Python; `None` for any other line."""
+    if found := _LINE_MAGIC.fullmatch(line):
+        return f"{found['indent']}get_ipython().run_line_magic({found['name']!r}, {found['rest']!r})"
+    if found := _SHELL_LINE.fullmatch(line):
+        return f"{found['before']}get_ipython().system({found['rest']!r})"
+    if found := _HELP_LINE.fullmatch(line):
+        return f"{found['indent']}pass"
+    return None
 
 
 @dataclass
@@ -172,8 +198,6 @@ class Shell:
         """Refuse a shell command."""
         raise RuntimeError(f"!{command[:40]} does not work while grading: remove that line")
 
-    getoutput = system
-
 
 def _frames(raised: BaseException) -> Iterator[tuple[types.FrameType, int]]:
     trace = raised.__traceback__
@@ -187,7 +211,7 @@ def _text_of(raised: BaseException) -> str:
         text = str(raised)
     except BaseException:  # noqa: BLE001 - a student's own __str__ runs here
         text = "(its text could not be read)"
-    return text[:_MESSAGE_CAP].encode("utf-8", "replace").decode()
+    return text.encode("utf-8", "replace").decode()
 
 
 def _ring(_signal: int, _frame: types.FrameType | None) -> None:

@@ -75,7 +75,8 @@ class _Plugin:
 def _description(item: pytest.Item) -> dict[str, Any]:
     record = item.function.__graded__  # type: ignore[attr-defined]
     description: dict[str, Any] = {"name": str(getattr(item, "originalname", None) or item.name)}
-    return description | vars(record)
+    description |= vars(record)
+    return description
 
 
 def _outcome(raised: BaseException | None) -> dict[str, Any]:

@@ -206,6 +206,8 @@ class Run:
         error = message["error"]
         if error is None or error["kind"] != "skipped":  # a new child skips what ended the one before: that is known
             self.result.cells[message["cell"]] = {"error": error, "printed": message.get("printed", "")}
+        if error is not None and error["kind"] == "timeout":
+            self.skipped[message["cell"]] = error["message"]  # should there be a new child, it need not wait again
 
     def _replace(self, message: dict[str, Any]) -> None:
         """Answer a judge that lost its child: what happened, and a new child where there may be one."""

@@ -164,6 +164,9 @@ class Encoder:
             }
         if isinstance(value, tuple | list):
             return {"t": "tuple" if isinstance(value, tuple) else "list", "items": [sub(part) for part in value]}
+        if isinstance(value, Node):
+            fields = [[name, sub(part)] for name, part in value.fields.items()]
+            return {"t": "node", "name": value.name, "fields": fields}
         if isinstance(value, Key):
             return {"t": "key", "impl": value.impl, "data": self._array(value.data)}
         if isinstance(value, Ref):
@@ -213,7 +216,7 @@ class Decoder:
 
     - `blobs`: the message's blobs.
     - `array`: what becomes of an array or a NumPy scalar.
-    - `special`: what becomes of a `Key`, a `Ref`, and of the inside of a `Host` (which is not passed to `array`).
+    - `special`: what becomes of a `Key`, a `Ref`, a `Node`, and of a `Host` (whose inside is not passed to `array`).
     """
 
     blobs: list[bytes]
@@ -248,7 +251,7 @@ class Decoder:
         if tag == "dict":
             return {self._hashable(sub(key)): sub(part) for key, part in form["items"]}
         if tag == "node":
-            return Node(str(form["name"]), {str(name): sub(part) for name, part in form["fields"]})
+            return self.special(Node(str(form["name"]), {str(name): sub(part) for name, part in form["fields"]}))
         if tag == "key":
             return self.special(Key(str(form["impl"]), np.asarray(self._array(form["data"]))))
         if tag == "ref":

@@ -68,7 +68,7 @@ def _fork_on_request(control: socket.socket) -> None:
         wire, job, notice_descriptor = descriptors
         notice = socket.socket(fileno=notice_descriptor)
         warden = namespaces.fork_sandboxed(
-            lambda wire=wire, job=job: child.run(wire, job),  # type: ignore[misc]
+            lambda wire=wire, job=job: child.run(wire, job, namespaces.end_strays),  # type: ignore[misc]
             keep=(wire, job),
             notice=notice,
             limits=Limits.from_json(json.loads(packet)),

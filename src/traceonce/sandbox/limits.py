@@ -22,9 +22,9 @@ class Limits:
     """
 
     seconds: float = 60.0
-    call_seconds: float = 20.0
+    call_seconds: float = 10.0
     memory_mb: int = 2048
-    processes: int = 96
+    processes: int = 64
     file_mb: int = 32
     tmp_mb: int = 64
     shm_mb: int = 16
@@ -33,8 +33,8 @@ class Limits:
 
     @classmethod
     def for_submission(cls, *, seconds: float, memory_mb: int) -> "Limits":
-        """Limits from the two that a teacher sets; one call may take a third of the whole time, at most 20 s."""
-        return cls(seconds=seconds, call_seconds=min(20.0, seconds / 3), memory_mb=memory_mb)
+        """Limits from the two that a teacher sets; one call may take a sixth of the whole time, at least 1 s."""
+        return cls(seconds=seconds, call_seconds=max(1.0, seconds / 6), memory_mb=memory_mb)
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object, for `from_json`."""

@@ -20,6 +20,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from traceonce.sandbox import linux, seccomp
@@ -31,6 +32,7 @@ STUDENT = 1000
 
 _NOBODY = 65534
 _ADDRESS_SPACE_SLACK_MB = 256
+_confined = False
 
 
 def enter() -> None:
@@ -197,6 +199,7 @@ def _be_init(
 
 def _confine(keep: tuple[int, ...], limits: Limits) -> None:
     """The last step before student code: no descriptors, no privileges, no way to get any, and limits on the rest."""
+    global _confined
     linux.die_with_parent()
     os.setsid()
     _close_all_but(keep)
@@ -211,6 +214,18 @@ def _confine(keep: tuple[int, ...], limits: Limits) -> None:
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     linux.drop_capabilities()
     seccomp.install()
+    _confined = True
+
+
+def end_strays() -> None:
+    """End every process of this sandbox but the caller and its init: what student code forked and left running.
+
+    **Raises**: `RuntimeError` in a process that is not confined, where it would end everything of the user's.
+    """
+    if not _confined:
+        raise RuntimeError("end_strays is for confined processes alone")
+    with suppress(ProcessLookupError):  # there is nothing to end
+        os.kill(-1, signal.SIGKILL)
 
 
 def _set_rlimits(limits: Limits) -> None:

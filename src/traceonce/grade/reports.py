@@ -1,0 +1,214 @@
+"""Reports from records: Gradescope's ``results.json``, a CSV with nbgrader's columns, and a feedback page.
+
+What a learner reads holds titles, hints, reasons and the learner's own lines; never an assert's source, a note for the
+teacher, or what a hidden assert had expected.
+"""
+
+import csv
+import html
+import io
+import json
+from collections.abc import Iterable
+
+from traceonce.grade.record import AssertRecord, CellRecord, Record, StudentLine
+
+CSV_COLUMNS = (
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+    "raw_score",
+    "late_submission_penalty",
+    "score",
+    "max_score",
+)
+"""The columns of ``nbgrader export``, in its order. What a notebook does not tell stays empty."""
+
+_STATUS_SENTENCES = {
+    "passed": "Full marks: every hidden assert passed.",
+    "failed": "Some hidden asserts failed. Each says below what to look at.",
+    "error": "A cell of yours raised an exception.",
+    "timeout": "Your code ran out of time.",
+    "memory": "Your code ran out of memory.",
+    "crashed": "Your code ended or crashed the Python process.",
+    "missing": "Something that is graded is not in the notebook.",
+    "malformed": "The notebook could not be graded as it is.",
+    "tampering": "Your code interfered with the grader. Your teacher will look at it.",
+}
+_OUTCOME_WORDS = {"passed": "passed", "failed": "failed", "unchecked": "could not be checked"}
+
+
+def number(points: float) -> str:
+    """Points without needless decimals."""
+    return f"{points:.2f}".rstrip("0").rstrip(".")
+
+
+def gradescope(record: Record) -> str:
+    """``results.json`` as Gradescope documents it."""
+    tests = [
+        {
+            "name": found.title,
+            "name_format": "text",
+            "number": str(position),
+            "score": found.earned,
+            "max_score": found.points,
+            "status": "passed" if found.outcome == "passed" else "failed",
+            "output": "\n".join(_assert_lines(found)),
+            "output_format": "text",
+            "tags": [found.task],
+            "visibility": "visible",
+        }
+        for position, found in enumerate(record.asserts, start=1)
+    ]
+    document = {
+        "score": record.score,
+        "execution_time": round(record.seconds),
+        "output": "\n".join(_summary_lines(record)),
+        "output_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": tests,
+        "extra_data": {"status": record.status, "lab": record.lab, "tier": record.tier},
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def grades_csv(records: Iterable[Record]) -> str:
+    """One row a submission, in nbgrader's columns."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow(
+            {
+                "assignment": record.lab,
+                "student_id": _plain_cell(record.student),
+                "raw_score": record.score,
+                "late_submission_penalty": 0.0,
+                "score": record.score,
+                "max_score": record.max_score,
+            }
+        )
+    return text.getvalue()
+
+
+def _plain_cell(value: str) -> str:
+    """A stranger's text that a spreadsheet will not take for a formula."""
+    return f"'{value}" if value[:1] in ("=", "+", "-", "@") else value
+
+
+# Feedback -------------------------------------------------------------------------------------------------------------
+
+
+def _summary_lines(record: Record) -> list[str]:
+    lines = [_STATUS_SENTENCES[record.status]]
+    if record.defect:
+        lines = []
+    lines += record.reasons
+    failed_cells = [cell for cell in record.cells if cell.why and cell.kind == "solution"]
+    for cell in failed_cells:
+        lines.append(f"Cell {cell.grade_id}: {cell.reason}{_in_words(cell.where)}")
+    return lines
+
+
+def _in_words(where: StudentLine | None) -> str:
+    return f" Line {where.line} of {where.cell}: {where.text}" if where else ""
+
+
+def _assert_lines(found: AssertRecord) -> list[str]:
+    if found.outcome == "passed":
+        return []
+    lines = [found.reason] if found.reason else []
+    if found.where:
+        lines.append(f"Line {found.where.line} of your cell {found.where.cell}: {found.where.text}")
+    if found.outcome == "failed":
+        lines.append(f"Hint: {found.hint}")
+    return lines
+
+
+def _visible(record: Record) -> tuple[list[CellRecord], list[CellRecord]]:
+    """Cells with visible asserts: those that ran to the end, and the others."""
+    tests = [cell for cell in record.cells if cell.kind == "test"]
+    return [cell for cell in tests if not cell.why], [cell for cell in tests if cell.why]
+
+
+def feedback_text(record: Record) -> str:
+    """The feedback page as plain text."""
+    title = record.lab or record.file
+    lines = [f"{title}: {number(record.score)} of {number(record.max_score)} points", "=" * 60]
+    lines += _summary_lines(record)
+    for task in dict.fromkeys(found.task for found in record.asserts):
+        lines += ["", task, "-" * len(task)]
+        for found in record.asserts:
+            if found.task == task:
+                points = f"{number(found.earned)}/{number(found.points)}"
+                lines.append(f"[{_OUTCOME_WORDS[found.outcome]}] {found.title} ({points})")
+                lines += [f"    {line}" for line in _assert_lines(found)]
+    ran, broken = _visible(record)
+    if ran or broken:
+        lines += [
+            "",
+            f"Visible asserts: {len(ran)} of {len(ran) + len(broken)} cells ran to their end. They give no points.",
+        ]
+        lines += [f"    {cell.grade_id}: {cell.reason}{_in_words(cell.where)}" for cell in broken]
+    return "\n".join(lines) + "\n"
+
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin-top: 1.8rem; font-family: ui-monospace, monospace; }
+ul { list-style: none; padding: 0; } li { border-left: .3rem solid; padding: .3rem .8rem; margin: .5rem 0; }
+.passed { border-color: #2e8b57; } .failed { border-color: #c0392b; } .unchecked { border-color: #888; }
+.word { font-weight: 600; } .points { float: right; } p { margin: .3rem 0; }
+pre { overflow-x: auto; padding: .4rem .6rem; background: color-mix(in srgb, currentColor 8%, transparent); }
+""".strip()
+
+
+def feedback_html(record: Record) -> str:
+    """The feedback page as one file of HTML, with nothing fetched from anywhere."""
+    title = html.escape(record.lab or record.file)
+    score = f"{number(record.score)} of {number(record.max_score)} points"
+    parts = [
+        "<!doctype html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{title}: {score}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{title}: {score}</h1>",
+        *(f"<p>{html.escape(line)}</p>" for line in _summary_lines(record)),
+    ]
+    for task in dict.fromkeys(found.task for found in record.asserts):
+        parts += [f"<h2>{html.escape(task)}</h2><ul>"]
+        parts += [_assert_html(found) for found in record.asserts if found.task == task]
+        parts.append("</ul>")
+    ran, broken = _visible(record)
+    if ran or broken:
+        count = f"{len(ran)} of {len(ran) + len(broken)} cells ran to their end. They give no points."
+        parts.append(f"<h2>Visible asserts</h2><p>{count}</p><ul>")
+        for cell in broken:
+            parts.append(
+                f'<li class="failed"><span class="word">{html.escape(cell.grade_id)}</span>'
+                f"<p>{html.escape(cell.reason + _in_words(cell.where))}</p></li>"
+            )
+        parts.append("</ul>")
+    return "\n".join((*parts, "</body></html>")) + "\n"
+
+
+def _assert_html(found: AssertRecord) -> str:
+    word = _OUTCOME_WORDS[found.outcome]
+    parts = [
+        f'<li class="{found.outcome}"><span class="points">{number(found.earned)}/{number(found.points)}</span>',
+        f'<span class="word">{word[0].upper()}{word[1:]}:</span> {html.escape(found.title)}',
+    ]
+    if found.outcome != "passed":
+        if found.reason:
+            parts.append(f"<p>{html.escape(found.reason)}</p>")
+        if found.where:
+            place = f"Line {found.where.line} of your cell {found.where.cell}:"
+            parts.append(f"<p>{html.escape(place)}</p><pre>{html.escape(found.where.text)}</pre>")
+        if found.outcome == "failed":
+            parts.append(f"<p>Hint: {html.escape(found.hint)}</p>")
+    return "".join((*parts, "</li>"))

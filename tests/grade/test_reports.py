@@ -1,0 +1,110 @@
+import csv
+import json
+from html.parser import HTMLParser
+
+import pytest
+
+from traceonce.grade import reports
+from traceonce.grade.record import AssertRecord, CellRecord, Record, StudentLine
+
+
+def record(**changes):
+    wrong = AssertRecord(
+        "test_a", "step", "Leaves <it> alone", "Build a new one.", 2.0, "failed", 0.0, "raised", "Your code raised E: <b>",
+        StudentLine("step", 3, "return 1 < 2"), note="EXPECTED-VALUE",
+    )  # fmt: skip
+    right = AssertRecord("test_b", "step", "Moves", "Move it.", 1.5, "passed", 1.5)
+    unchecked = AssertRecord("test_c", "other", "Stays", "Stay.", 1.0, "unchecked", 0.0, "missing", "It is not there.")
+    cells = (CellRecord("step", "solution"), CellRecord("test_step", "test", "raised", "An assert in it failed."))
+    fields = {
+        "submission": "alice", "student": "=alice", "lab": "lab90_tiny", "file": "alice.ipynb", "status": "failed",
+        "score": 1.5, "max_score": 4.5, "asserts": (wrong, right, unchecked), "cells": cells,
+    }  # fmt: skip
+    return Record(**fields | changes)
+
+
+def test_a_record_survives_its_own_json():
+    assert Record.from_json(record().to_json()) == record()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 999}', "null", record().to_json()[:-20]])
+def test_a_broken_record_is_no_record(text):
+    assert Record.from_json(text) is None
+
+
+def test_gradescope_results_have_the_documented_form():
+    document = json.loads(reports.gradescope(record()))
+    assert document["score"] == 1.5
+    assert document["stdout_visibility"] == "hidden"
+    assert [test["status"] for test in document["tests"]] == ["failed", "passed", "failed"]
+    assert sum(test["max_score"] for test in document["tests"]) == 4.5
+    allowed = {
+        "name",
+        "name_format",
+        "number",
+        "score",
+        "max_score",
+        "status",
+        "output",
+        "output_format",
+        "tags",
+        "visibility",
+    }
+    assert all(set(test) == allowed for test in document["tests"])
+
+
+def test_grades_csv_has_the_columns_of_nbgrader_and_no_formula():
+    rows = list(csv.DictReader(reports.grades_csv([record()]).splitlines()))
+    assert tuple(rows[0]) == reports.CSV_COLUMNS
+    assert rows[0] | {"student_id": "'=alice", "raw_score": "1.5", "score": "1.5", "max_score": "4.5"} == rows[0]
+
+
+def test_nbgrader_has_the_same_columns():
+    export = pytest.importorskip("nbgrader.plugins.export")
+    import inspect
+
+    source = inspect.getsource(export.CsvExportPlugin.export)
+    start = source.index("keys = [")
+    listed = source[start : source.index("]", start)]
+    assert tuple(part.strip(' "\n') for part in listed.removeprefix("keys = [").split(",")) == reports.CSV_COLUMNS
+
+
+@pytest.mark.parametrize("make", [reports.feedback_text, reports.feedback_html, reports.gradescope])
+def test_a_learner_reads_titles_hints_and_own_lines_and_no_note(make):
+    text = make(record())
+    assert "EXPECTED-VALUE" not in text
+    assert "test_a" not in text
+    for words in ("Build a new one.", "It is not there.", "Line 3"):
+        assert words in text
+
+
+def test_the_hint_of_a_passed_assert_stays_unsaid():
+    assert "Move it." not in reports.feedback_text(record())
+
+
+class Balance(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.found = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.add(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_feedback_html_is_balanced_and_escapes_what_students_wrote():
+    page = Balance()
+    page.feed(reports.feedback_html(record()))
+    assert page.open == []
+    assert "b" not in page.found
+    assert "it" not in page.found
+    assert page.found.isdisjoint({"script", "img", "link", "iframe"})
+
+
+@pytest.mark.parametrize("status", sorted(reports._STATUS_SENTENCES))
+def test_every_status_has_a_sentence(status):
+    assert reports._STATUS_SENTENCES[status] in reports.feedback_text(record(status=status))
