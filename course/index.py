@@ -1,0 +1,74 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Trace Once
+#
+# For people who know PyTorch and want to write JAX that traces once, fits in memory and keeps the device busy. You learn it
+# by watching: what was traced, what was compiled, what took the memory, in code that you run and change yourself.
+#
+# Start with [lesson 01](01_pure_functions/01_pure_functions.ipynb). The lessons build on each other.
+
+# %% [markdown]
+# ## The map
+#
+# Each lesson opens with a puzzle and answers it with cells that you run. Minutes are for the lesson and its lab; those of a
+# lesson that is not written yet are a plan.
+#
+# | lesson | the puzzle | lesson | lab |
+# |---|---|---|---|
+# | [01 One step is a state transition](01_pure_functions/01_pure_functions.ipynb) | `optimizer.step()` returns nothing. Where did the change go? | 50 min | [30 min](../labs/lab01_pure_functions.ipynb) |
+# | 02 Randomness is data with an owner | Dropout repeats its mask at every step. Whose fault is it? | 45 min | 30 min |
+# | 03 Structured state | The leaf count matches and the loss is wrong. What was not compared? | 45 min | 30 min |
+# | 04 Derive, do not rewrite | Two compositions average to the same numbers. Why pay for the dearer one? | 50 min | 35 min |
+# | 05 One contract, one compile | One step in fifty is as slow as the first. What changed? | 60 min | 40 min |
+# | 06 Shapes fixed, answers unchanged | The padded batch has a lower loss. Is that progress? | 50 min | 35 min |
+# | 07 Measure finished work | Two careful people differ by a factor of 100. What did each measure? | 50 min | 30 min |
+# | 08 Out of memory, on purpose | The log stops in mid-line, exit code 137. Which family is it? | 60 min | 40 min |
+# | 09 Give the compiler the whole block | The code is right and the device idles. What did the compiler never see? | 50 min | 40 min |
+# | 10 Keep the device busy | Utilisation is low and spiky. Who is waiting for whom? | 55 min | 40 min |
+# | 11 Placement is state too | Slower on eight devices than on one. Where do the bytes live? | 55 min | 35 min |
+# | 12 Change one thing, keep the evidence | You get a paper's code and a new loss term. What do you run first? | 45 min | 40 min |
+#
+# Lessons without a link are not written yet.
+
+# %% [markdown]
+# ## How a lesson works
+#
+# - Run the cells from the top with Shift+Enter. Change one and run it again; it is your copy.
+# - A question with buttons asks what you expect **before** the cell that measures it. Answer first; a wrong guess costs
+#   nothing.
+# - A chart counts calls, traces and compiles while its cell runs.
+# - Each lesson breaks something on purpose and repairs it.
+
+# %% [markdown]
+# ## How a lab works
+#
+# You write into the cells that say `YOUR CODE HERE`. The cell below each task holds visible asserts, which answer at once:
+# what was expected, what came, what to look at. They are not all. `traceonce grade` runs hidden asserts on random data and
+# shows a hint for each that fails.
+
+# %% [markdown]
+# ## Your copies
+#
+# These notebooks are yours; an upgrade never overwrites what you changed. If a newer version of a notebook comes, it is
+# laid beside yours as `NAME.new.ipynb`. To start one over, delete it and run `make learn` again.
+
+# %% [markdown]
+# ## Your progress
+#
+# Run this cell to see what you predicted and what was measured. It is kept on this machine alone.
+
+# %%
+from traceonce.show import progress
+
+progress()

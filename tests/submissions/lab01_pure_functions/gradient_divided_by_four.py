@@ -1,0 +1,12 @@
+# ---
+# kind: wrong
+# trap: writes the gradient by hand and divides it by the four rows of the example
+# fails: test_step_compiles_with_one_trace
+# hint: for any number of rows
+# ---
+
+# %% nbgrader={"grade_id": "sgd_step"}
+def sgd_step(params, x, y, lr):
+    errors = x @ params["w"] + params["b"] - y
+    grads = {"w": 2 * errors @ x / 4, "b": 2 * errors.sum() / 4}
+    return jax.tree.map(lambda p, g: p - lr * g, params, grads), {"loss": jnp.mean(errors**2)}
