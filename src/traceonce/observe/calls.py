@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from traceonce.observe.records import Event, FunctionKey
+from traceonce.observe.records import FunctionKey
 
 KEPT_CALLS = 100_000
 """How many calls a log keeps: the newest. The number of calls goes on for ever."""
@@ -41,10 +41,10 @@ class CallLog:
         """Return the kept calls with a higher number than `number`."""
         return [entry for entry in tuple(self.entries) if entry[0] > number]
 
-    def event(self, entry: Entry) -> Event:
-        """Return an entry as the record that people see."""
+    def raw(self, entry: Entry) -> tuple[Any, ...]:
+        """Return an entry as the fields of an `Event`."""
         number, start, end, thread, traces, compiles, failed = entry
-        return Event("call", self.key, start, end - start, number, traces, compiles, failed, False, thread)
+        return ("call", self.key, start, end - start, number, traces, compiles, failed, False, thread)
 
 
 class _Logs:

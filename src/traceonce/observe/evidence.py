@@ -93,6 +93,7 @@ def place(file: str, line: int) -> str:
     return f"{name}:{line}"
 
 
+@functools.lru_cache(maxsize=4096)
 def bare_name(reported: str) -> str:
     """Return `step` for `step` and for `jit(step)`."""
     head, parenthesis, rest = reported.partition("(")

@@ -24,6 +24,7 @@ class Compilation:
     - `number`: 1 for the first that was seen of this function.
     - `call`: the number of the watched call in which it happened; `None` outside of one.
     - `signature`: what the call looked like; `None` where it could not be read, and then `unread` says why.
+    - `own`: whether it is a function of the user's, and not one of JAX's helpers.
     - `traced`, `compiled`, `failed`, `cached`: what happened; `cached` marks a call that needed neither, seen first.
     """
 
@@ -39,6 +40,7 @@ class Compilation:
     cache_hit: bool = False
     failed: bool = False
     cached: bool = False
+    own: bool = True
 
 
 class History:
@@ -59,7 +61,8 @@ class History:
                 if len(self._of) > KEPT_FUNCTIONS:
                     oldest, _ = self._of.popitem(last=False)
                     self._numbers.pop(oldest, None)
-            self._of.move_to_end(key)
+            elif len(self._of) == KEPT_FUNCTIONS:
+                self._of.move_to_end(key)
             self._numbers[key] = compilation.number = self._numbers.get(key, 0) + 1
             kept.append(compilation)
 

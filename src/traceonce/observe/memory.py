@@ -17,8 +17,7 @@ import jax
 
 from traceonce.errors import TraceOnceError
 from traceonce.observe.calls import CallLog
-from traceonce.observe.monitor import MONITOR, FinishedStage, unseen
-from traceonce.observe.records import Event
+from traceonce.observe.monitor import MONITOR, RawEvent, RunningStage, unseen
 
 KEPT_SAMPLES = 100_000
 
@@ -213,13 +212,13 @@ class MemoryWatch:
             for callback in tuple(self._subscribers):
                 callback(one)
 
-    def take_stage(self, stage: FinishedStage) -> None:
+    def take_stage(self, running: RunningStage, raw: RawEvent) -> None:
         """Nothing to note: the boundary that follows is what counts."""
 
-    def take_call(self, event: Event) -> None:
+    def take_call(self, raw: RawEvent) -> None:
         """Nothing to note: the boundary that follows is what counts."""
 
-    def take_inner_call(self, event: Event) -> None:
+    def take_inner_call(self, raw: RawEvent) -> None:
         """Nothing to note: the boundary that follows is what counts."""
 
     def add_log(self, log: CallLog) -> None:

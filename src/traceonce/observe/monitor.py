@@ -21,7 +21,7 @@ from jax import monitoring
 from traceonce.observe import evidence
 from traceonce.observe.calls import CallLog
 from traceonce.observe.history import HISTORY, Compilation
-from traceonce.observe.records import Event, FunctionKey
+from traceonce.observe.records import FunctionKey
 from traceonce.observe.signature import signature_of
 
 Stage = Literal["trace", "lower", "compile"]
@@ -34,14 +34,20 @@ STAGES: dict[str, Stage] = {
 CACHE_HIT = "/jax/compilation_cache/cache_hits"
 
 
+RawEvent = tuple[Any, ...]
+"""The fields of an `Event`, in order: made into one when somebody looks."""
+
+_MAIN = threading.main_thread().ident
+
+
 class Sink(Protocol):
     """What receives events: a `Watch`."""
 
-    def take_stage(self, stage: FinishedStage) -> None: ...
+    def take_stage(self, running: RunningStage, raw: RawEvent) -> None: ...
 
-    def take_call(self, event: Event) -> None: ...
+    def take_call(self, raw: RawEvent) -> None: ...
 
-    def take_inner_call(self, event: Event) -> None: ...
+    def take_inner_call(self, raw: RawEvent) -> None: ...
 
     def add_log(self, log: CallLog) -> None: ...
 
@@ -74,10 +80,19 @@ ActiveCall = tuple[Caller, tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(slots=True)
-class _StartedStage:
+class RunningStage:
+    """A trace, a lowering or a compile, from its start on.
+
+    - `own`: whether the function is the user's, and not one of JAX's helpers.
+    - `watched`: whether it runs inside a call of a watched function of this name.
+    - `error`: the exception that was being handled when it began, so that one of its own can be told from it.
+    """
+
     stage: Stage
     reported: str
+    name: str
     key: FunctionKey
+    own: bool
     watched: bool
     at: float
     error: BaseException | None
@@ -85,45 +100,39 @@ class _StartedStage:
     cache_hit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedStage:
-    """A trace, a lowering or a compile that has ended."""
-
-    stage: Stage
-    key: FunctionKey
-    watched: bool
-    own: bool
-    at: float
-    seconds: float
-    failed: bool
-    cache_hit: bool
-    thread: int
-    compilation: Compilation
-
-
-class _ThreadState(threading.local):
+class ThreadState:
     """What is going on in one thread: watched calls, and stages that began and have not ended."""
+
+    __slots__ = ("calls", "ended", "ident", "ignored", "making", "stages")
 
     def __init__(self) -> None:
         self.calls: list[ActiveCall] = []
-        self.stages: list[_StartedStage] = []
+        self.stages: list[RunningStage] = []
         self.ended: list[tuple[Stage, bool, float]] = []  # stage, own, when it ended; during the calls running now
         self.making: dict[str, Compilation] = {}  # by name: traced or lowered, and not compiled yet
         self.ignored = 0  # above 0 while this package compiles something itself
         self.ident = threading.get_ident()
 
 
-HERE = _ThreadState()
+class _Here(threading.local):
+    """Finds the state of the current thread with a single look-up."""
+
+    def __init__(self) -> None:
+        self.state = ThreadState()
+
+
+HERE = _Here()
 
 
 @contextmanager
 def unseen() -> Iterator[None]:
     """Keep what this package compiles for itself, on this thread, out of everybody's counts."""
-    HERE.ignored += 1
+    state = HERE.state
+    state.ignored += 1
     try:
         yield
     finally:
-        HERE.ignored -= 1
+        state.ignored -= 1
 
 
 class Monitor:
@@ -173,82 +182,84 @@ class Monitor:
     # -- the listeners
 
     def _on_start(self, event: str, _value: float, **about: Any) -> None:
-        stage = None if HERE.ignored else STAGES.get(event)
-        if stage is not None and isinstance(reported := about.get("fun_name"), str):
-            HERE.stages.append(self._started(stage, reported, sys._getframe(1)))
+        stage = STAGES.get(event)
+        if stage is not None:
+            state, reported = HERE.state, about.get("fun_name")
+            if reported is not None and not state.ignored:
+                state.stages.append(self._started(state, stage, reported, sys._getframe(1)))
 
     def _on_event(self, event: str, **_about: Any) -> None:
-        if event == CACHE_HIT and HERE.stages:
-            HERE.stages[-1].cache_hit = True
+        if event == CACHE_HIT and (stages := HERE.state.stages):
+            stages[-1].cache_hit = True
 
     def _on_end(self, event: str, seconds: float, **about: Any) -> None:
-        stage = None if HERE.ignored else STAGES.get(event)
-        if stage is None or not isinstance(reported := about.get("fun_name"), str):
+        stage = STAGES.get(event)
+        if stage is None or (reported := about.get("fun_name")) is None:
             return
-        here, started = HERE, None
-        while here.stages and started is None:  # a stage that was interrupted has a start and no end
-            last = here.stages.pop()
-            if (last.stage, last.reported) == (stage, reported):
-                started = last
-        if started is None:  # watching began in the middle of this stage
-            started = self._started(stage, reported, sys._getframe(1))
-            started.at -= seconds
+        state = HERE.state
+        if state.ignored:
+            return
+        running, stages = None, state.stages
+        while stages and running is None:  # a stage that was interrupted has a start and no end
+            last = stages.pop()
+            if last.stage == stage and last.reported == reported:
+                running = last
+        if running is None:  # watching began in the middle of this stage
+            running = self._started(state, stage, reported, sys._getframe(1))
+            running.at -= seconds
         error = sys.exc_info()[1]
-        own = not evidence.is_jax(started.key)
-        finished = FinishedStage(
-            stage=stage,
-            key=started.key,
-            watched=started.watched,
-            own=own,
-            at=started.at,
-            seconds=seconds,
-            failed=error is not None and error is not started.error,
-            cache_hit=started.cache_hit,
-            thread=threading.get_ident(),
-            compilation=started.compilation,
-        )
-        _advance(started, finished)
-        if here.calls:
-            here.ended.append((stage, own, perf_counter()))
-        for caller, _, _ in here.calls:
-            caller.seen.take_stage(finished)
+        failed = error is not None and error is not running.error
+        _advance(state, running, failed)
+        raw = (stage, running.key, running.at, seconds, None, 0, 0, failed, running.cache_hit, state.ident)
+        if state.calls:
+            state.ended.append((stage, running.own, perf_counter()))
+            for caller, _, _ in state.calls:
+                caller.seen.take_stage(running, raw)
         for block in self.blocks:
-            block.take_stage(finished)
-        if stage == "compile" and self.between_calls():
+            block.take_stage(running, raw)
+        if stage == "compile" and self.between_calls(state):
             self.deliver()  # nobody watches the jitted function, so this is the last that is heard of its call
 
-    def _started(self, stage: Stage, reported: str, frame: FrameType | None) -> _StartedStage:
+    def _started(self, state: ThreadState, stage: Stage, reported: str, frame: FrameType | None) -> RunningStage:
         name = evidence.bare_name(reported)
         now, error = perf_counter(), sys.exc_info()[1]
-        for caller, args, kwargs in reversed(HERE.calls):
+        made = state.making.get(name)
+        if made is not None and stage == "compile" and made.lowered:
+            return RunningStage(stage, reported, name, made.function, made.own, made.call is not None, now, error, made)
+        call, entry = None, None
+        for caller, args, kwargs in reversed(state.calls):
             if caller.jitted and caller.jax_name == name:
-                entry: evidence.Entry | None = evidence.entry_of_call(caller.wrapped, args, kwargs)
+                entry = evidence.entry_of_call(caller.wrapped, args, kwargs)
                 key, call = caller.key, caller.next_call()
                 break
         else:
-            call, entry = None, evidence.entry_of(frame, name)
+            entry = evidence.entry_of(frame, name)
             if entry is not None:
                 self._known[name] = key = evidence.key_of(entry.function)
             else:
                 key = evidence.traced_source(frame, name) or self._known.get(name) or FunctionKey(name)
-        made = HERE.making.get(name)
-        if made is None or stage == "trace" or (stage == "lower" and made.lowered) or _another_call(made, call, entry):
-            made = compilation(key, now, call, entry)
-            HERE.making[name] = made
-        return _StartedStage(stage, reported, key, call is not None, now, error, made)
+        if made is None or stage == "trace" or made.lowered or _another_call(made, call, entry):
+            made = state.making[name] = begin(key, now, call, entry)
+        return RunningStage(stage, reported, name, key, made.own, call is not None, now, error, made)
 
     # -- the subscribers' turn
 
-    def between_calls(self) -> bool:
-        """Whether this thread is outside every trace, lowering, compile and call of a watched jitted function."""
-        return not HERE.stages and not any(caller.jitted for caller, _, _ in HERE.calls)
+    @staticmethod
+    def between_calls(state: ThreadState) -> bool:
+        """Whether a thread is outside every trace, lowering, compile and call of a watched jitted function."""
+        return not state.stages and (not state.calls or not any(caller.jitted for caller, _, _ in state.calls))
 
     def deliver(self, *sinks: Sink) -> None:
         """Let subscribers hear what has happened, if this is the main thread."""
-        if threading.get_ident() != threading.main_thread().ident:
+        state = HERE.state
+        if state.ident != _MAIN:
             return
-        for sink in (*sinks, *(caller.seen for caller, _, _ in HERE.calls), *self.blocks):
+        for sink in sinks:
             sink.deliver()
+        for caller, _, _ in state.calls:
+            caller.seen.deliver()
+        for block in self.blocks:
+            block.deliver()
         while self._late:
             left = self._late.pop()()
             if left is not None:
@@ -272,37 +283,37 @@ def _another_call(made: Compilation, call: int | None, entry: evidence.Entry | N
     return made.call != call or made.signature.ahead != entry.ahead
 
 
-def compilation(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:
+def begin(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:
     """Begin the record of a new program, with the signature of the call that wants it."""
-    signature, unread = None, ""
     if evidence.is_jax(key):
-        unread = "JAX's own helpers are not looked into."
-    elif entry is None:
-        unread = "the compile happened outside of a call that can be seen: a backward pass, another thread, or ahead of time."
-    else:
+        return Compilation(key, 0, at, call, None, "JAX's own helpers are not looked into.", own=False)
+    signature, unread = None, _OUTSIDE
+    if entry is not None:
         try:
-            signature = signature_of(entry)
+            signature, unread = signature_of(entry), ""
         except Exception as error:  # noqa: BLE001 - a class of the user's may fail here (__repr__, flattening); its call must not
             unread = f"the arguments could not be read: {type(error).__name__}: {error}"
     made = Compilation(key, 0, at, call, signature, unread)
-    if not evidence.is_jax(key):
-        HISTORY.add(made)
+    HISTORY.add(made)
     return made
 
 
-def _advance(started: _StartedStage, finished: FinishedStage) -> None:
+_OUTSIDE = "the compile happened outside of a call that can be seen: a backward pass, another thread, or ahead of time."
+
+
+def _advance(state: ThreadState, running: RunningStage, failed: bool) -> None:
     """Note in the record of the program what has just been done for it."""
-    made, name = finished.compilation, evidence.bare_name(started.reported)
-    made.failed = finished.failed
-    if finished.stage == "trace":
+    made = running.compilation
+    made.failed = failed
+    if running.stage == "trace":
         made.traced = True
-    elif finished.stage == "lower":
+    elif running.stage == "lower":
         made.lowered = True
     else:
-        made.compiled = not finished.failed
-        made.cache_hit = finished.cache_hit
-    if finished.failed or finished.stage == "compile":
-        HERE.making.pop(name, None)
+        made.compiled = not failed
+        made.cache_hit = running.cache_hit
+    if failed or running.stage == "compile":
+        state.making.pop(running.name, None)
 
 
 def _unregister(unregister: Callable[[Any], None], listener: Any) -> None:

@@ -15,7 +15,7 @@ from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
 from traceonce.observe.calls import LOGS, CallLog
 from traceonce.observe.history import Compilation
-from traceonce.observe.monitor import MONITOR, FinishedStage
+from traceonce.observe.monitor import MONITOR, RawEvent, RunningStage
 from traceonce.observe.records import Counts, Event, FunctionKey
 
 KEPT_EVENTS = 100_000
@@ -61,13 +61,13 @@ class Watch:
     def __init__(self, *, everything: bool = False) -> None:
         self.everything = everything
         self._rows: dict[FunctionKey, _Row] = {}
-        self._events: deque[Event] = deque(maxlen=KEPT_EVENTS)
+        self._events: deque[RawEvent] = deque(maxlen=KEPT_EVENTS)
         self._logs: dict[CallLog, int] = {}
         self._compilations: deque[Compilation] = deque(maxlen=KEPT_COMPILATIONS)
         self._lock = threading.RLock()
         self._total_events = 0
         self._subscribers: list[Callable[[Event], object]] = []
-        self._unheard: deque[Event] = deque()
+        self._unheard: deque[RawEvent] = deque()
         self._delivering = False
         self._state = "new"
 
@@ -154,14 +154,14 @@ class Watch:
         with self._lock:
             kept = list(self._events)
             for log, number in self._logs.items():
-                kept += [log.event(entry) for entry in log.after(number)]
-        return sorted(kept, key=lambda event: event.at + event.seconds)
+                kept += [log.raw(entry) for entry in log.after(number)]
+        return [Event(*raw) for raw in sorted(kept, key=lambda raw: raw[2] + raw[3])]
 
     @property
     def compilations(self) -> list[Compilation]:
         """What `explain` reads: one record for each program that was made of a function of yours."""
         with self._lock:
-            kept = {id(one): one for one in self._compilations if one.number}
+            kept = {id(one): one for one in self._compilations if one.own}
         return [one for one in kept.values() if one.compiled or one.failed]
 
     @property
@@ -236,61 +236,55 @@ class Watch:
         with self._lock:
             self._logs[log] = 0
 
-    def take_stage(self, stage: FinishedStage) -> None:
+    def take_stage(self, running: RunningStage, raw: RawEvent) -> None:
         """Add a stage that has ended. Runs on the thread that compiled."""
-        if not (stage.own or self.everything):
+        if not (running.own or self.everything):
             return
-        event = Event(
-            kind=stage.stage,
-            function=stage.key,
-            at=stage.at,
-            seconds=stage.seconds,
-            failed=stage.failed,
-            cache_hit=stage.cache_hit,
-            thread=stage.thread,
-        )
+        seconds, made = raw[3], running.compilation
         with self._lock:
-            row = self._row(self._rows, stage.key, stage.at)
-            row.watched = row.watched or stage.watched or LOGS.watches(stage.key)
-            if stage.stage == "trace":
+            row = self._row(self._rows, running.key, running.at)
+            if running.watched:
+                row.watched = True
+            if running.stage == "trace":
                 row.traces += 1
-                row.trace_seconds += stage.seconds
-            elif stage.stage == "lower":
+                row.trace_seconds += seconds
+            elif running.stage == "lower":
                 row.lowerings += 1
-                row.lower_seconds += stage.seconds
+                row.lower_seconds += seconds
             else:
                 row.compiles += 1
-                row.compile_seconds += stage.seconds
-                row.cache_hits += stage.cache_hit
-            self._events.append(event)
+                row.compile_seconds += seconds
+                row.cache_hits += running.cache_hit
+            self._events.append(raw)
             self._total_events += 1
-            if not self._compilations or self._compilations[-1] is not stage.compilation:
-                self._compilations.append(stage.compilation)
-        self.take_call(event)
+            if not self._compilations or self._compilations[-1] is not made:
+                self._compilations.append(made)
+        if self._subscribers:
+            self._unheard.append(raw)
 
-    def take_inner_call(self, event: Event) -> None:
+    def take_inner_call(self, raw: RawEvent) -> None:
         """Add a call of another watched function inside a call of this record's function."""
         with self._lock:
-            row = self._row(self._rows, event.function, event.at)
+            row = self._row(self._rows, raw[1], raw[2])
             row.watched = True
             row.calls += 1
-            self._events.append(event)
+            self._events.append(raw)
             self._total_events += 1
-        self.take_call(event)
+        self.take_call(raw)
 
-    def take_call(self, event: Event) -> None:
+    def take_call(self, raw: RawEvent) -> None:
         """Keep an event for the subscribers; its count is in the function's own log."""
         if self._subscribers:
-            self._unheard.append(event)
+            self._unheard.append(raw)
 
     def deliver(self) -> None:
         """Hand what subscribers have not heard to them. Runs on the main thread."""
-        if self._delivering:
+        if self._delivering or not self._unheard:
             return  # a callback made JAX compile: the loop below, further out, takes care of that event too
         self._delivering = True
         try:
             while self._unheard:
-                event = self._unheard.popleft()
+                event = Event(*self._unheard.popleft())
                 for callback in tuple(self._subscribers):
                     self._tell(callback, event)
         finally:
@@ -316,12 +310,16 @@ class Watch:
             for log, number in self._logs.items():
                 entries = log.after(number)
                 self._total_events += max(log.total() - number, len(entries))
-                self._events = deque([*self._events, *map(log.event, entries)])
+                self._events = deque([*self._events, *map(log.raw, entries)])
             self._logs.clear()
 
     def _rows_with_calls(self) -> dict[FunctionKey, _Row]:
         """Return the rows with the calls from the logs added; the rows of this record stay as they are."""
         rows = {key: replace(row) for key, row in self._rows.items()}
+        if not self.closed:
+            alive = {log.key for log in LOGS}
+            for key, row in rows.items():
+                row.watched = row.watched or key in alive
         for log, number in self._logs.items():
             calls = log.total() - number
             if calls or log.key in rows:

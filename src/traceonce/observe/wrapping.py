@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 import warnings
 import weakref
@@ -13,7 +14,7 @@ from typing import Any, overload
 from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
 from traceonce.observe.calls import LOGS, CallLog, Entry
-from traceonce.observe.monitor import HERE, MONITOR, compilation
+from traceonce.observe.monitor import HERE, MONITOR, ThreadState, begin
 from traceonce.observe.records import Counts, FunctionKey
 from traceonce.observe.staleness import Snapshot, snapshot
 from traceonce.observe.watching import Watch
@@ -36,6 +37,8 @@ class WatchedFunction:
         self.jax_name = evidence.jax_name(function)
         self.jitted = callable(getattr(function, "lower", None))
         self._log = CallLog(self.key)
+        self._numbers = self._log.numbers
+        self._keep = self._log.entries.append
         self._first = self.jitted
         self.at_last_trace: tuple[Snapshot, Callable[[], Any] | None] | None = None
         self.seen: Watch = Watch.of_function(self._log, everything=everything)
@@ -60,33 +63,33 @@ class WatchedFunction:
         return self._log.total() + 1
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        here, log = HERE, self._log
-        calls = here.calls
-        depth = len(calls)
+        state = HERE.state
+        calls = state.calls
+        call = (self, args, kwargs)
         start = perf_counter()
         try:
-            calls.append((self, args, kwargs))
+            calls.append(call)
             result = self.__wrapped__(*args, **kwargs)
         except BaseException:
             end = perf_counter()
-            del calls[depth:]
-            self._finish((next(log.numbers), start, end, here.ident, 0, 0, True), args)
+            del calls[next((i for i, one in enumerate(calls) if one is call), len(calls)) :]
+            self._finish(state, (next(self._numbers), start, end, state.ident, 0, 0, True), args)
             raise
         end = perf_counter()
-        del calls[depth:]
-        if here.ended or depth or MONITOR.subscribers or self._first:
-            self._finish((next(log.numbers), start, end, here.ident, 0, 0, False), args)
+        calls.pop()
+        if state.ended or calls or MONITOR.subscribers or self._first:
+            self._finish(state, (next(self._numbers), start, end, state.ident, 0, 0, False), args)
             if self._first:
                 self._note_first(args, kwargs)
         else:
-            log.entries.append((next(log.numbers), start, end, here.ident, 0, 0, False))
+            self._keep((next(self._numbers), start, end, state.ident, 0, 0, False))
         return result
 
     def _note_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Remember what the first call looked like if it was compiled before anybody watched."""
         self._first = False
         if not any(call.compiles for call in self.seen.events if call.kind == "call"):
-            made = compilation(self.key, perf_counter(), 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
+            made = begin(self.key, perf_counter(), 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
             made.cached = True
 
     def _note_captured(self, args: tuple[Any, ...]) -> None:
@@ -104,25 +107,30 @@ class WatchedFunction:
                 f"stale({self.__name__}) will know nothing: reading its globals raised {error!r}.", stacklevel=3
             )
 
-    def _finish(self, entry: Entry, args: tuple[Any, ...]) -> None:
+    def _finish(self, state: ThreadState, entry: Entry, args: tuple[Any, ...]) -> None:
         """Log a call during which something happened, or of which somebody wants to hear."""
-        number, start, end, thread, _, _, failed = entry
-        ended = [stage for stage, own, at in HERE.ended if own and at >= start]
-        traces, compiles = ended.count("trace"), ended.count("compile")
-        if traces and not failed and self.jitted:
-            self._note_captured(args)
-        entry = (number, start, end, thread, traces, compiles, failed)
-        self._log.entries.append(entry)
-        if not HERE.calls:
-            HERE.ended.clear()
-        event = self._log.event(entry)
-        self.seen.take_call(event)
-        for caller, _, _ in HERE.calls:
-            caller.seen.take_inner_call(event)
+        if state.ended:
+            entry = self._with_stages(state, entry, args)
+        self._keep(entry)
+        raw = self._log.raw(entry)
+        self.seen.take_call(raw)
+        for caller, _, _ in state.calls:
+            caller.seen.take_inner_call(raw)
         for block in MONITOR.blocks:
-            block.take_call(event)
-        if MONITOR.between_calls():
+            block.take_call(raw)
+        if MONITOR.between_calls(state):
             MONITOR.deliver(self.seen)
+
+    def _with_stages(self, state: ThreadState, entry: Entry, args: tuple[Any, ...]) -> Entry:
+        """Add to the log's entry how many traces and compiles ended during the call."""
+        number, start, end, thread, _, _, failed = entry
+        inside = itertools.takewhile(lambda ended: ended[2] >= start, reversed(state.ended))
+        stages = [stage for stage, own, _ in inside if own]
+        if not state.calls:
+            state.ended.clear()
+        if "trace" in stages and not failed and self.jitted:
+            self._note_captured(args)
+        return (number, start, end, thread, stages.count("trace"), stages.count("compile"), failed)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
