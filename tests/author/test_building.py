@@ -1,6 +1,10 @@
 """A build gives the same bytes each time, runs what changed, and never loses an edit."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -147,10 +151,15 @@ def test_the_starter_holds_no_solution_and_no_output(built):
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells.values())
 
 
-def test_nbgrader_accepts_the_starter(built):
-    from nbgrader.nbgraderformat import reads
-
-    assert reads((built / "labs/lab01_tiny.ipynb").read_text("utf-8"), as_version=4)
+def test_nbgrader_itself_makes_the_same_starter(built, tmp_path):
+    source = tmp_path / "source" / "lab01_tiny"
+    source.mkdir(parents=True)
+    shutil.copy(built / "solutions/lab01_tiny.ipynb", source)
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}  # for alembic
+    command = [sys.executable, "-m", "nbgrader", "generate_assignment", "lab01_tiny", "--create"]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    released = json.loads((tmp_path / "release/lab01_tiny/lab01_tiny.ipynb").read_text("utf-8"))
+    assert released["cells"] == notebook(built, "labs/lab01_tiny")["cells"]
 
 
 def test_a_lab_that_nbgrader_refuses_is_a_sentence(root, capsys):
