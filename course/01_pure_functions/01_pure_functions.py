@@ -32,7 +32,7 @@
 # ```
 #
 # `optimizer.step()` returns nothing, and yet the model is different afterwards. Where did the change go? And what must
-# a step return in a language where nothing may be changed?
+# a step return where arrays cannot be changed?
 
 # %% [markdown]
 # The data are four rows, small enough to check by hand; they stay with you until lesson 08. The model is `w·x + b`.
@@ -88,8 +88,8 @@ guess = predict("01-P1", "What is the mean squared error of `zero` on the four r
 # %% [markdown]
 # ## The step returns the whole change
 #
-# `jnp` is NumPy's interface on JAX arrays, so the loss reads like NumPy. Look at its arguments: everything that the
-# result depends on comes in through the parentheses. Two results are known by hand, so check both.
+# First the loss. `jnp` is NumPy's interface on JAX arrays, so it reads like NumPy. Look at its arguments: everything
+# that the result depends on comes in through the parentheses. Two results are known by hand, so check both.
 
 
 # %% claims=["P1"]
@@ -126,8 +126,18 @@ guess.reveal(float(zero["b"]))
 # lost unless you keep it. Training is `params = step(params, x, y, lr)`, again and again.
 
 # %% [markdown]
-# A real step has more state than parameters. Here is each piece of the PyTorch loop and the place where a JAX step
-# keeps it:
+# A real step has more state than parameters. This one, in PyTorch, has noise on its inputs and momentum:
+#
+# ```python
+# noisy_x = x + 0.1 * torch.randn_like(x)      # moves a global generator
+# optimizer.zero_grad()
+# loss = ((model(noisy_x) - y) ** 2).mean()
+# loss.backward()                              # writes p.grad
+# optimizer.step()                             # writes p and the momentum buffers
+# print(loss.item())
+# ```
+#
+# Each piece has its place in the JAX step below:
 #
 # | piece | lives in PyTorch in | enters the JAX step as | leaves it as |
 # |---|---|---|---|
@@ -150,13 +160,14 @@ def full_step(state, x, y, lr):
 
 
 # %% [markdown]
-# Before you run or edit somebody's step, take its **inventory**: four questions that the next two cells answer for this
-# one.
+# Before you run or edit somebody's step, take its **inventory**. Four questions:
 #
 # 1. Which state changes, and does all of it come back?
-# 2. What is fixed by shape, or static?
-# 3. Who owns the key?
+# 2. Which shapes and static values is it made for?
+# 3. Who owns the key? (Here: the state. The step splits it, uses one child and returns the other.)
 # 4. Which functions are transformed? (Here: `mse`, by `value_and_grad`.)
+#
+# The next two cells measure the first two.
 
 # %% claims=["P2"]
 state = {"params": zero, "momentum": zero, "key": jax.random.key(7)}
@@ -179,7 +190,8 @@ for name, part in {**contract[0], **contract[1]}.items():
 # %% [markdown]
 # The stand-ins are called **tracers**, and the rest of this lesson is about them. On its first call, `jax.jit(f)` runs
 # your Python with tracers, records the array operations, and compiles them. Later calls with the same shapes and dtypes
-# run the compiled program. Your Python does not run again.
+# run the compiled program, and your Python does not run again. An argument marked *static* is no tracer: its value is
+# compiled in, and a new value means a new program.
 
 # %% [markdown]
 # ## A compiled step remembers what it read
@@ -368,8 +380,8 @@ assert float(losses[0]) == 3.75
 # %% [markdown]
 # ### A list remembers traces, not runs
 #
-# The same question for another habit: `history.append(loss)` inside the step. You know enough by now to say what the list holds after three
-# calls.
+# The same question for another habit: `history.append(loss)` inside the step. You know enough by now to say what the
+# list holds after three calls.
 
 # %%
 history = []
@@ -392,9 +404,9 @@ print("calls:", remember.counts.calls, " traces:", remember.counts.traces, " hol
 guess.reveal(len(history))
 
 # %% [markdown]
-# One entry for one trace, and the entry is a tracer that has outlived its trace. It fails where it is *used*, which in a
-# notebook may be ten cells further on ([2020](https://github.com/jax-ml/jax/issues/3086)). `jax.checking_leaks` fails
-# where it is *made*.
+# One entry for one trace, and the entry is a tracer that has outlived its trace. Computing with it fails, and in a
+# notebook that may be ten cells further on ([2020](https://github.com/jax-ml/jax/issues/3086)). Under
+# `jax.checking_leaks` it already fails where the tracer gets out.
 
 # %% claims=["P9"]
 with refused(jax.errors.UnexpectedTracerError):
@@ -474,7 +486,7 @@ print("read -1 and -5:", int(v.at[-1].get()), int(v.at[-5].get()))
 # %% [markdown]
 # Now as a fault in a model: a vocabulary of four, and a tokenizer that emits token 99. The lookup returns the last row,
 # and **the gradient trains the last row** ([2022](https://github.com/jax-ml/jax/issues/9952)). `jnp.take` clipped as
-# well when somebody [lost time to it in 2020](https://github.com/jax-ml/jax/issues/3774); today it gives NaN.
+# well when somebody [lost time to it in 2020](https://github.com/jax-ml/jax/issues/3774); for floats it gives NaN today.
 
 # %% claims=["P6"]
 table = jnp.array([0.0, 1.0, 2.0, 3.0])
@@ -496,9 +508,9 @@ for i in (3, 99):
 assert float(value) == 3.0  # the clipped value comes back all the same
 
 # %% [markdown]
-# One more index that surprises: a Boolean mask. `v[v > 15]` has as many elements as there are hits, and a compiled
-# program needs its shapes before it has numbers. Eagerly it works, compiled it is refused
-# ([2024](https://github.com/jax-ml/jax/issues/21994)); `jnp.where` keeps the shape and works in both.
+# One more index that surprises: a Boolean mask. It stands for as many indices as it has hits, and a compiled program
+# needs its shapes before it has numbers. Eagerly it works, compiled it is refused
+# ([2024](https://github.com/jax-ml/jax/issues/21994)); `jnp.where` has one shape and works in both.
 
 
 # %%
@@ -595,7 +607,7 @@ for _ in range(3):
 print("state:", state[:2].tolist(), " snapshot:", snapshot[:2].tolist())
 
 # %% [markdown]
-# Without donation, rebinding is enough to give memory back: when the last name of an array goes, its buffer goes. A loop
+# Without donation, rebinding is enough to give memory back: when the last reference to an array goes, its buffer goes. A loop
 # that [kept one more buffer each turn](https://github.com/jax-ml/jax/issues/10007) was a fault of JAX in 2022, and is
 # gone. This is how to tell: count the arrays that are alive.
 
@@ -608,9 +620,9 @@ print(alive)
 assert alive == [1, 1, 1, 1, 1]
 
 # %% [markdown]
-# *Optional.* There is one thing in JAX that can be changed: a `Ref`, a box whose content a compiled function may replace.
-# It spares you from threading a counter or a cache through every function. This course threads its state, because
-# then the signature tells what changes.
+# *Optional.* One kind of object is made to be changed: a `Ref`, a box whose content a compiled function may replace. It
+# spares you from threading a counter or a cache through every function. This course threads its state, because then
+# the signature tells what changes.
 
 # %% claims=["P8"]
 counter = jax.new_ref(0)
@@ -646,7 +658,8 @@ for _ in range(80):
 print(f"eager, after 80 steps: {mse(params, x, y):.4f}")
 
 # %% [markdown]
-# It passed its test, so somebody puts `jax.jit` in front of it to make it fast. Nothing else changes.
+# It passed its test, so somebody puts `jax.jit` in front of it to make it fast. Nothing else changes: the same function,
+# the same four rows, the same 80 calls.
 
 # %%
 guess = predict("01-B1", "80 calls of jax.jit(habit). What is the loss afterwards?", ["0.0076", "3.7500", "it raises"])
@@ -664,7 +677,7 @@ guess.reveal(f"{mse(params, x, y):.4f}")
 #
 # 1. `jit` takes your dict apart into leaves, and builds a *new* dict of tracers for your function.
 # 2. `params[name] = ...` changed that new dict, once, at trace time.
-# 3. The update was never returned, so it is not even part of the compiled program.
+# 3. The update was never returned, so nothing of it is left in the compiled program.
 #
 # Without `jit` the fault looked like a feature. It was a wrong step in both.
 
@@ -696,8 +709,8 @@ for name, run in {"eager": repaired, "compiled": jax.jit(repaired)}.items():
 # %% [markdown]
 # ## In the wild
 #
-# Optax, which most JAX projects train with, has no `optimizer.step()` either. Its `update` takes gradients and state,
-# and returns updates and *new state*. Below, one run keeps the new state and one forgets it.
+# Optax, the usual library of optimizers, has no `optimizer.step()` either. Its `update` takes gradients and state, and
+# returns updates and a *new state*. Below, one run keeps that state and one forgets it.
 
 # %%
 import optax
@@ -725,8 +738,8 @@ print(losses, "forgetful:", forgetful)
 guess.reveal(next(name for name, loss in losses.items() if loss == forgetful))
 
 # %% [markdown]
-# The loss falls, so nobody looks; the momentum is not there, because each step starts from the same zero state. No error
-# and no loss curve says so. The inventory does: it asks of each piece of state whether it comes *back*.
+# The loss falls, so nobody looks. But the momentum is not there: each step starts from the same zero state. No error says
+# so. The inventory does, because it asks of each piece of state whether it comes *back*.
 
 # %% [markdown]
 # **Read a real loop** (10 minutes). Open `make_step` and the loop around it in Equinox's
