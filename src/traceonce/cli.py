@@ -70,6 +70,19 @@ def doctor(
     raise typer.Exit(run(as_json_document=as_json))
 
 
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    program: Annotated[list[str], typer.Argument(metavar="SCRIPT|MODULE [ARGS]...", help="What follows `python`.")],
+    as_module: Annotated[bool, typer.Option("-m", help="Run a module, as `python -m` does.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a report to read in a browser.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write a machine-readable report.")] = None,
+) -> None:
+    """Run any Python program, unmodified, and report at its end what JAX compiled, why again, and how much memory."""
+    from traceonce.run import run as become
+
+    become(program, as_module=as_module, html=html, json_file=json)
+
+
 @author.command()
 def build(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 on a difference.")] = False,
