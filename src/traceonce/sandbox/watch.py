@@ -22,22 +22,28 @@ def _children_files(pid: int) -> list[Path]:
 
 
 def memory_mb(root: int, limit_mb: float) -> float:
-    """MB of memory that `root` and its descendants hold.
+    """MB of memory that the processes below `root` hold, without `root` itself.
 
     Resident memory counts pages that processes share once for each, so it is only the first, cheap answer. Where it is over
     `limit_mb`, each page is counted by its share instead (`Pss`), which takes about a millisecond a process.
     """
-    family = descendants(root)
-    resident = sum(_resident_mb(pid) for pid in family)
-    return resident if resident <= limit_mb else sum(_proportional_mb(pid) for pid in family)
+    family = descendants(root)[1:]
+    resident = {pid: _resident_mb(pid) for pid in family}
+    if (total := sum(resident.values())) <= limit_mb:
+        return total
+    return sum(_proportional_mb(pid, resident[pid]) for pid in family)
 
 
 def _resident_mb(pid: int) -> float:
     return _field_mb(Path(f"/proc/{pid}/status"), "VmRSS:")
 
 
-def _proportional_mb(pid: int) -> float:
-    return _field_mb(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")
+def _proportional_mb(pid: int, resident: float) -> float:
+    """Its share; all that is resident for a process that forbids the look (`PR_SET_DUMPABLE`), so that hiding is no gain."""
+    try:
+        return _field_mb(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")
+    except PermissionError:
+        return resident
 
 
 def _field_mb(file: Path, name: str) -> float:

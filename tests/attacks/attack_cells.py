@@ -1,0 +1,307 @@
+"""What student code tries: solution cells that give a wrong `double` and print what they got hold of."""
+
+# Written so that neither stands in the text of an attack: it would find itself.
+SEED = "SEEDMARK" + "0123456789abcdef" * 2
+
+WRONG = "\n\ndef double(x):\n    return 3 * x\n"
+
+READ_ALL_FILES = r"""
+import os, re
+pattern = re.compile(rb"HIDDEN[-]CANARY|SEED[M]ARK|SOLUTION\n    return 2 [*] x")
+count = 0
+for folder, names, files in os.walk("/"):
+    names[:] = [name for name in names if name not in ("proc", "site-packages", "lib", "lib64", "python3")]
+    for name in files:
+        try:
+            text = open(os.path.join(folder, name), "rb").read(2_000_000)
+        except OSError:
+            continue
+        count += 1
+        if pattern.search(text):
+            print("FOUND", folder, name)
+print("read", count)
+import traceonce, sys
+print("source", os.path.dirname(os.path.dirname(traceonce.__file__)))
+for path in (CANARY_FILE, SEED_FILE, OUT, os.path.expanduser("~/.ssh"), "/etc/shadow", "/etc/hostname", "/home", "/var", "/bin/sh"):
+    print("EXISTS" if os.path.exists(path) else "absent", path)
+"""
+
+READ_ALL_MEMORY = r"""
+import re
+pattern = re.compile(rb"HIDDEN[-]CANARY|SEED[M]ARK[0-9a-f]{32}|Doubles an[ ]array|Keep the shape [o]f what")
+regions = 0
+with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
+    for line in maps.readlines():
+        span, rights = line.split()[:2]
+        start, end = (int(part, 16) for part in span.split("-"))
+        if "rw" not in rights or end - start > 2**28:
+            continue
+        try:
+            memory.seek(start)
+            if pattern.search(memory.read(end - start)):
+                print("FOUND", line)
+            regions += 1
+        except (OSError, OverflowError, ValueError):
+            pass
+print("read", regions)
+"""
+
+LOOK_AROUND = r"""
+import os
+print("pids", sorted(int(name) for name in os.listdir("/proc") if name.isdigit()))
+print("fds", sorted(int(name) for name in os.listdir("/proc/self/fd")))
+print("ids", os.getuid(), os.getgid(), os.geteuid(), os.getgroups())
+print("env", sorted(os.environ))
+print("root", sorted(os.listdir("/")))
+status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
+print("caps", status["CapPrm"].strip(), status["CapEff"].strip(), status["CapBnd"].strip(), status["CapInh"].strip())
+print("privs", status["NoNewPrivs"].strip(), status["Seccomp"].strip())
+for path in ("/proc/1/environ", "/proc/1/mem", "/proc/1/root", "/proc/1/fd"):
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(10)
+        print("OPENED", path)
+    except OSError as error:
+        print("refused", path)
+"""
+
+WRITE_EVERYWHERE = r"""
+import os
+written = []
+for folder, names, files in os.walk("/"):
+    names[:] = [name for name in names if name not in ("proc", "site-packages", "lib", "lib64", "python3")]
+    try:
+        with open(os.path.join(folder, "left-behind"), "w") as file:
+            file.write("x")
+        written.append(folder)
+    except OSError:
+        pass
+print("written", written)
+import jax, traceonce
+for file in (traceonce.__file__, jax.__file__, os.__file__, os.path.dirname(os.__file__) + "/left-behind"):
+    try:
+        open(file, "a")
+        print("OPENED", file)
+    except OSError as error:
+        print("refused", error.errno)
+"""
+
+NETWORK = r"""
+import socket, errno
+reached = []
+for family in range(0, 46):
+    for kind in (1, 2, 3, 5):
+        try:
+            made = socket.socket(family, kind, 0)
+        except OSError:
+            continue
+        reached.append((family, kind))
+        made.close()
+print("families", sorted({family for family, _ in reached}))
+for address in (b"\0abstract", "/run/docker.sock", "/var/run/dbus/system_bus_socket", "/tmp/.X11-unix/X0"):
+    try:
+        socket.socket(socket.AF_UNIX).connect(address)
+        print("CONNECTED", address)
+    except OSError:
+        pass
+try:
+    socket.create_connection(("127.0.0.1", PORT), 1)
+    print("CONNECTED")
+except OSError as error:
+    print("refused", error.errno)
+"""
+
+BREAK_OUT = r"""
+import ctypes, os, errno
+libc = ctypes.CDLL(None, use_errno=True)
+
+def attempt(name, call, *arguments):
+    result = call(*arguments)
+    print(name, "DONE" if result >= 0 else errno.errorcode[ctypes.get_errno()])
+
+for flag in (0x00020000, 0x10000000, 0x20000000, 0x40000000, 0x04000000, 0x08000000, 0x02000000):
+    attempt(f"unshare {flag:x}", libc.unshare, flag)
+    attempt(f"clone {flag:x}", libc.syscall, 56 if os.uname().machine == "x86_64" else 220, flag | 17, 0, 0, 0, 0)
+attempt("mount", libc.mount, b"tmpfs", b"/scratch", b"tmpfs", 0, None)
+attempt("remount", libc.mount, None, b"/", None, 32 | 4096, None)
+attempt("umount", libc.umount2, b"/proc", 2)
+attempt("chroot", libc.chroot, b"/scratch")
+attempt("ptrace", libc.ptrace, 16, 1, 0, 0)
+attempt("setuid", libc.setuid, 0)
+attempt("setgroups", libc.setgroups, 0, None)
+attempt("keyctl", libc.syscall, 250 if os.uname().machine == "x86_64" else 219, 0, -3, 0, 0)
+attempt("bpf", libc.syscall, 321 if os.uname().machine == "x86_64" else 280, 0, 0, 0)
+attempt("io_uring", libc.syscall, 425, 1, 0)
+attempt("memfd", libc.memfd_create, b"x", 0)
+attempt("shmget", libc.shmget, 0, 4096, 0o1600)
+attempt("setns", libc.setns, os.open("/proc/self/ns/user", 0), 0)
+attempt("personality", libc.personality, 0x0040000)
+attempt("mknod", libc.mknod, b"/scratch/sda", 0o60600, os.makedev(8, 0))
+for pid in (0, 1, -1):
+    try:
+        os.kill(pid, 0) if pid else None
+        os.kill(1, 9)
+    except OSError:
+        pass
+print("alive")
+for path in ("/bin/sh", "/usr/bin/env", "/proc/self/exe"):
+    try:
+        os.execv(path, [path, "-c", "pass"])
+    except OSError as error:
+        print("exec", errno.errorcode[error.errno])
+import resource
+for which in (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU):
+    try:
+        resource.setrlimit(which, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        print("RAISED", which)
+    except (OSError, ValueError):
+        pass
+"""
+
+FILL_DISKS = r"""
+import os
+for folder in ("/scratch", "/dev/shm", "/tmp"):
+    size = files = 0
+    try:
+        for number in range(100_000):
+            with open(f"{folder}/{number}", "wb") as file:
+                file.write(b"x" * 2**20)
+            size += 1
+    except OSError as error:
+        print(folder, size, "MB", error.errno)
+    for name in os.listdir(folder):
+        if os.path.isfile(f"{folder}/{name}"):
+            os.unlink(f"{folder}/{name}")
+    try:
+        for number in range(100_000):
+            os.mkdir(f"{folder}/d{number}")
+            files += 1
+    except OSError as error:
+        print(folder, files, "inodes", error.errno)
+try:
+    with open("/scratch/big", "wb") as file:
+        file.seek(2**40)
+        file.write(b"x")
+    print("WRITTEN")
+except OSError as error:
+    print("refused", error.errno)
+"""
+
+OUTLIVE = r"""
+import os, time, threading, atexit
+def linger():
+    while True:
+        time.sleep(0.05)
+atexit.register(linger)
+threading.Thread(target=linger, daemon=False).start()
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            import ctypes
+            ctypes.CDLL(None).prctl(15, b"OUTLIVER", 0, 0, 0)
+            import signal
+            for number in range(1, 64):
+                try:
+                    signal.signal(number, signal.SIG_IGN)
+                except (OSError, ValueError):
+                    pass
+            linger()
+        os._exit(0)
+print("started")
+"""
+
+SPEAK_OUT_OF_TURN = r"""
+import os, json, struct
+reply = json.dumps({"nonce": "00", "ok": {"value": 1}}).encode()
+frame = struct.pack(">4sIIQ", b"TO1\n", len(reply), 0, 0) + reply
+
+def double(x):
+    for descriptor in range(3, 20):
+        try:
+            os.write(descriptor, frame)
+        except OSError:
+            pass
+    return 2 * x
+"""
+
+GARBAGE = r"""
+import os
+
+def double(x):
+    for descriptor in range(3, 20):
+        try:
+            os.write(descriptor, b"GARBAGE" * 10_000)
+        except OSError:
+            pass
+    return 2 * x
+"""
+
+OVERSIZED = r"""
+import os, struct
+
+def double(x):
+    for descriptor in range(3, 20):
+        try:
+            os.write(descriptor, struct.pack(">4sIIQ", b"TO1\n", 10, 1, 2**50))
+        except OSError:
+            pass
+    return 2 * x
+"""
+
+CLOSE_THE_WIRE = "import os\n\ndef double(x):\n    os.closerange(3, 100)\n    return 2 * x\n"
+
+PICKLE = r"""
+import pickle, os, numpy as np
+
+class Bomb:
+    def __reduce__(self):
+        return os.system, ("touch /tmp/pickled",)
+
+def double(x):
+    array = np.empty(1, object)
+    array[0] = Bomb()
+    return {"a": array, "b": Bomb(), "c": pickle.dumps(Bomb())}
+"""
+
+LYING_OBJECT = r"""
+import numpy as np
+
+class Liar(np.ndarray):
+    def __eq__(self, other):
+        return True
+    def __array__(self, *a, **k):
+        raise RuntimeError
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
+    def __float__(self):
+        return 4.0
+
+def double(x):
+    return np.zeros(3).view(Liar)
+"""
+
+PATCHED_COMPARISONS = (
+    r"""
+import numpy as np, builtins, json
+np.allclose = np.array_equal = lambda *a, **k: True
+builtins.all = builtins.any = lambda *a: True
+json.loads = json.dumps = None
+"""
+    + WRONG
+)
+
+ATTACKS = {
+    "read_all_memory": READ_ALL_MEMORY + WRONG,
+    "look_around": LOOK_AROUND + WRONG,
+    "write_everywhere": WRITE_EVERYWHERE + WRONG,
+    "break_out": BREAK_OUT + WRONG,
+    "fill_disks": FILL_DISKS + WRONG,
+    "outlive": OUTLIVE + WRONG,
+    "speak_out_of_turn": SPEAK_OUT_OF_TURN,
+    "garbage": GARBAGE,
+    "oversized": OVERSIZED,
+    "close_the_wire": CLOSE_THE_WIRE,
+    "pickle": PICKLE,
+    "lying_object": LYING_OBJECT,
+    "patched_comparisons": PATCHED_COMPARISONS,
+    "honest": WRONG,
+}
