@@ -336,7 +336,9 @@ install() {
         fresh=1
     elif ! logged .venv/bin/python -c ''; then
         fresh=1
-    elif [ -f "$stamp" ] && { [ "$(stamped root "$stamp")" != "$root" ] || [ "$had" != cpu ] && [ "$had" != "$accelerator" ]; }; then
+    elif [ -f "$stamp" ] && [ "$(stamped root "$stamp")" != "$root" ]; then
+        fresh=1
+    elif [ "$had" != cpu ] && [ "$had" != "$accelerator" ]; then
         fresh=1
     elif [ -n "${PYTHON:-}" ] && [ "$(stamped python "$stamp")" != "$version $python" ]; then
         fresh=1

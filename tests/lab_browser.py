@@ -43,8 +43,8 @@ CHROMIUM_FLAGS = (
     "--disable-sync",
     "--disable-quic",
 )
-START_SECONDS = 90
-STOP_SECONDS = 30
+START_SECONDS = 120
+STOP_SECONDS = 60
 
 
 def markdown_cell(text: str) -> dict[str, Any]:
@@ -162,8 +162,14 @@ class LabPage:
         self.page.goto(desk.url(name))
         self.panel.locator(".jp-Cell").first.wait_for(timeout=60_000)
         self.panel.locator(".jp-Spinner").wait_for(state="detached", timeout=60_000)
-        # The prompt of a cell that is run before its kernel is there stays empty.
-        self.panel.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for(timeout=60_000)
+        self.wait_for_kernel()
+
+    def wait_for_kernel(self) -> None:
+        """Until the notebook in front has a kernel that listens: a cell that is run earlier is not run at all.
+
+        The status bar says so; the indicator at the top of the notebook reads idle before there is a kernel.
+        """
+        self.page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=120_000)
 
     def menu(self, *path: str) -> None:
         """Choose an entry of the main menu by its texts, as `menu("Run", "Run All Cells")`."""
@@ -180,11 +186,16 @@ class LabPage:
         return [text.strip() for text in self.panel.locator(".jp-CodeCell .jp-InputPrompt").all_text_contents()]
 
     def wait_for_prompt(self, index: int, text: str, *, seconds: float = 60) -> None:
-        self._wait(lambda: self.prompts()[index] == text, f"prompt {index} to become {text}", seconds)
+        self._wait(lambda: self.prompts()[index : index + 1] == [text], f"prompt {index} to become {text}", seconds)
 
     def wait_until_done(self, *, seconds: float = 120) -> None:
         """Until every code cell has run. JupyterLab's kernel status can read idle in mid-cell, so this reads the prompts."""
-        self._wait(lambda: all(p.strip("[]:").isdigit() for p in self.prompts()), "all cells to have run", seconds)
+
+        def done() -> bool:
+            prompts = self.prompts()
+            return bool(prompts) and all(prompt.strip("[]:").isdigit() for prompt in prompts)
+
+        self._wait(done, "all cells to have run", seconds)
 
     def outputs(self) -> list[str]:
         return [text.strip() for text in self.panel.locator(".jp-OutputArea-output").all_text_contents()]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from lab_browser import LabPage, RunningDesk, code_cell, markdown_cell, notebook
+from lab_browser import LabPage, RunningDesk, code_cell, markdown_cell, notebook, write_checkout
 
 pytestmark = pytest.mark.browser
 
@@ -26,6 +26,7 @@ def test_lesson_runs_from_the_index_to_its_end(
     page.panel.get_by_role("link", name="The first lesson").click()
     page.page.locator(".lm-TabBar-tabLabel", has_text="01_first.ipynb").wait_for()
     page.wait_for_prompt(0, "[ ]:")
+    page.wait_for_kernel()
     page.screenshot("lesson")
     page.run_all()
     page.wait_for_prompt(0, "[*]:")
@@ -35,3 +36,59 @@ def test_lesson_runs_from_the_index_to_its_end(
     assert page.prompts() == ["[1]:", "[2]:", "[3]:"]
     assert page.errors() == []
     assert "45" in page.outputs()
+
+
+def test_newcomer_sees_the_desk_and_nothing_that_asks(
+    desk_of: Callable[..., RunningDesk], lab: Callable[..., LabPage]
+) -> None:
+    page = lab(desk_of({"index.ipynb": INDEX, LESSON: LESSON_CELLS}), "index.ipynb")
+    listed = page.page.locator(".jp-DirListing-itemText").all_text_contents()
+    assert listed == ["01_first", "index.ipynb"]
+    assert page.page.locator(".jp-DirListing").is_visible()
+    # News, updates, a choice of kernels, a build: each of these would come as a dialogue or as a notice in the corner.
+    page.page.wait_for_timeout(3000)
+    assert page.page.locator(".jp-Dialog").count() == 0
+    assert page.page.locator(".Toastify__toast").count() == 0
+    assert page.page.locator(".lm-TabBar-tabLabel", has_text="Launcher").count() == 0
+
+
+def test_typed_text_outputs_and_widgets_survive_a_restart(
+    desk_of: Callable[..., RunningDesk], lab: Callable[..., LabPage]
+) -> None:
+    desk = desk_of({"index.ipynb": INDEX, LESSON: LESSON_CELLS})
+    page = lab(desk, LESSON)
+    page.type_into(1, "\n# my own words")
+    page.run_all()
+    page.wait_until_done()
+    page.save()
+    page.page.close()
+    assert desk.stop() == 0
+
+    again = RunningDesk(desk.checkout)
+    try:
+        page = lab(again, LESSON)
+        # Charts and widgets are restored from the notebook: the kernel is a new one and has run nothing.
+        page.panel.locator(".widget-slider").wait_for()
+        page.screenshot("after-restart")
+        assert "# my own words" in page.panel.locator(".jp-CodeCell .cm-content").first.inner_text()
+        assert "45" in page.outputs()
+        assert page.panel.locator(".widget-readout").inner_text() == "41"
+    finally:
+        assert again.stop() == 0
+        again.kill()
+
+
+def test_lesson_that_was_only_opened_follows_the_course(
+    desk_of: Callable[..., RunningDesk], lab: Callable[..., LabPage]
+) -> None:
+    desk = desk_of({"index.ipynb": INDEX, LESSON: LESSON_CELLS})
+    page = lab(desk, LESSON)
+    page.save()
+    page.page.close()
+    desk.stop()
+    changed = notebook(markdown_cell("# The first lesson, second edition"))
+    write_checkout(desk.checkout, {"index.ipynb": INDEX, LESSON: changed})
+    again = RunningDesk(desk.checkout)
+    again.stop()
+    assert again.output[0] == f"The course has changed: renewed what you had not touched ({LESSON})."
+    assert "second edition" in (desk.checkout / "work" / LESSON).read_text()

@@ -286,6 +286,23 @@ def test_start_that_was_killed_leaves_nothing_that_looks_like_work(
     assert publish("v3").renewed == (LESSON,)
 
 
+def test_edit_made_during_a_refresh_is_kept(
+    publish: Callable[..., copies.Refreshed], desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("v1")
+    write_part, mine = copies._write_part, b""
+
+    def write_part_while_learner_types(state: Path, content: bytes) -> Path:
+        nonlocal mine
+        if b"v2" in content:
+            mine = edit(desk / LESSON)
+        return write_part(state, content)
+
+    monkeypatch.setattr(copies, "_write_part", write_part_while_learner_types)
+    assert publish("v2").renewed == ()
+    assert (desk / LESSON).read_bytes() == mine != b""
+
+
 def test_symbolic_link_is_replaced_and_its_target_left_alone(
     publish: Callable[..., copies.Refreshed], desk: Path, tmp_path: Path
 ) -> None:

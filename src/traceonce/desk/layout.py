@@ -23,6 +23,8 @@ def overrides(*, authoring: bool) -> dict[str, dict[str, Any]]:
         "@jupyterlab/extensionmanager-extension:plugin": {"enabled": False},
         "@jupyterlab/docmanager-extension:plugin": documents,
         "@jupyterlab/filebrowser-extension:browser": {"showLastModifiedColumn": False, "sortNotebooksFirst": True},
+        # Without this a cell that is run before its kernel listens is silently not run.
+        "@jupyterlab/notebook-extension:tracker": {"enableKernelInitNotification": True},
         # A learner finds their charts as they left them; a committed notebook carries no widget bulk.
         "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": not authoring},
     }
