@@ -1,7 +1,9 @@
 """What the tests of the observer share."""
 
+import gc
 from collections.abc import Callable
 
+import jax
 import pytest
 
 
@@ -9,6 +11,9 @@ import pytest
 def listeners() -> Callable[[], int]:
     """Count the listeners registered with JAX. The lists are private, and read here alone."""
     from jax._src import monitoring
+
+    jax.clear_caches()  # JAX keeps static arguments, and with them the methods that other tests watched
+    gc.collect()
 
     def count() -> int:
         lists = (

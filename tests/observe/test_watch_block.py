@@ -1,5 +1,7 @@
 """What a block of `with watch()` counts, and what it leaves behind."""
 
+import subprocess
+import sys
 import threading
 
 import jax
@@ -83,8 +85,8 @@ def test_leaving_by_an_exception_removes_every_listener(error, listeners):
     with pytest.raises(error):
         interrupted_block()
     seen, registered = during[0]
-    assert registered > before
-    assert listeners() == before
+    assert (before, registered) == (0, 3)
+    assert listeners() == 0
     assert seen.closed
 
 
@@ -163,6 +165,71 @@ def test_a_table_holds_integers_only():
         "step          1       1          1         1           0"
     )
     assert "<table>" in seen._repr_html_()
+
+
+def test_listeners_that_somebody_else_cleared_are_no_error(listeners):
+    step = fresh_step()
+    with watch() as seen:
+        step(np.ones(3, np.float32))
+        jax.monitoring.clear_event_listeners()
+        step(np.ones(4, np.float32))
+    assert seen["step"].traces <= 2
+    with watch() as later:
+        step(np.ones(5, np.float32))
+    assert later["step"].traces == 1
+    assert listeners() == 0
+
+
+def test_an_old_jax_is_told_from_a_defect(monkeypatch):
+    monkeypatch.delattr(jax.monitoring, "unregister_scalar_listener")
+    with pytest.raises(TraceOnceError, match="pip install --upgrade jax"), watch():
+        pass
+
+
+def test_events_inside_a_callback_are_heard_too_and_once():
+    step, other, heard = watch(fresh_step()), fresh_step(), []
+
+    def compiles_something(event):
+        heard.append((event.kind, event.name))
+        if event.kind == "call" and len(heard) < 20:
+            other(np.ones(7, np.float32))
+
+    with watch() as seen:
+        seen.subscribe(compiles_something)
+        step(np.ones(3, np.float32))
+    assert heard.count(("call", "step")) == 1
+    assert heard.count(("compile", "step")) == seen["step"].compiles == 2
+
+
+def test_a_persistent_cache_hit_is_counted_beside_its_compile(tmp_path):
+    program = """
+import sys, jax, numpy as np
+from traceonce import watch
+jax.config.update("jax_compilation_cache_dir", sys.argv[1])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+step = jax.jit(lambda x: x * 2)
+with watch() as seen:
+    step(np.ones(3, np.float32))
+print(seen["<lambda>"].compiles, seen["<lambda>"].cache_hits)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout for _ in range(2)]
+    assert [one.split() for one in runs] == [["1", "0"], ["1", "1"]]
+
+
+def test_importing_the_package_changes_no_configuration_and_starts_no_backend():
+    program = """
+import jax
+before = dict(jax.config.values)
+import traceonce.observe
+from jax._src import xla_bridge
+print(dict(jax.config.values) == before, xla_bridge.backends_are_initialized())
+import sys
+print([name for name in ("IPython", "ipywidgets", "nbgrader", "pytest") if name in sys.modules])
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert ran.stdout.split("\n")[:2] == ["True False", "[]"]
 
 
 def test_a_record_cannot_be_opened_twice():

@@ -144,8 +144,6 @@ def test_an_interrupt_leaves_no_call_open():
 
 
 def test_listeners_go_with_the_last_watched_function(listeners):
-    jax.clear_caches()  # JAX keeps static arguments, and with them the methods that other tests watched
-    gc.collect()
     before = listeners()
     step = watch(jax.jit(lambda x: x + 1))
     step(X3)

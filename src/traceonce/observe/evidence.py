@@ -13,9 +13,8 @@ import functools
 import inspect
 import os
 import sys
-from dataclasses import dataclass, replace
 from types import CodeType, FrameType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 
@@ -26,8 +25,7 @@ _JIT_FILE = os.path.join(JAX_HOME, "_src", "pjit.py")
 _EQUINOX_FILE = os.path.join("equinox", "_jit.py")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """How a jitted function was entered: the function, its arguments, what jitted it, the jitted function,
     and whether it was entered by `.lower` or `.trace`, ahead of time.
 
@@ -80,9 +78,12 @@ def key_of(function: Any) -> FunctionKey:
     name, code = jax_name(function), code_of(function)
     if name == "<unnamed function>":
         name = type(unwrapped(function)).__name__
-    if code is None:
-        return FunctionKey(name)
-    return FunctionKey(name, code.co_filename, code.co_firstlineno)
+    return _key(name, code)
+
+
+@functools.lru_cache(maxsize=4096)
+def _key(name: str, code: CodeType | None) -> FunctionKey:
+    return FunctionKey(name) if code is None else FunctionKey(name, code.co_filename, code.co_firstlineno)
 
 
 def place(file: str, line: int) -> str:
@@ -110,7 +111,7 @@ def entry_of(frame: FrameType | None, name: str) -> Entry | None:
     while frame is not None:
         code = frame.f_code
         if code.co_filename == _JIT_FILE:
-            if inner is None and code.co_name in ("cache_miss", "jit_lower", "jit_trace"):
+            if inner is None and code.co_name in _ENTRANCES:
                 seen = frame.f_locals
                 function = seen["fun"] if "fun" in seen else getattr(seen.get("jit_func"), "_fun", None)
                 if function is None or jax_name(function) != name:
@@ -127,10 +128,23 @@ def entry_of(frame: FrameType | None, name: str) -> Entry | None:
             return (
                 inner
                 if function is None
-                else replace(inner, function=function, args=seen["args"], kwargs=seen["kwargs"], transform="filter_jit")
+                else inner._replace(function=function, args=seen["args"], kwargs=seen["kwargs"], transform="filter_jit")
             )
         frame = frame.f_back
     return inner
+
+
+def entered_ahead(frame: FrameType | None) -> bool | None:
+    """Tell whether the innermost jitted function on the stack was entered by `.lower` or `.trace`; `None` without one."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename == _JIT_FILE and code.co_name in _ENTRANCES:
+            return code.co_name != "cache_miss"
+        frame = frame.f_back
+    return None
+
+
+_ENTRANCES = ("cache_miss", "jit_lower", "jit_trace")
 
 
 def _is_equinox(function: Any) -> bool:

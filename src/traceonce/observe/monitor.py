@@ -16,8 +16,10 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, Literal, Protocol
 
+import jax
 from jax import monitoring
 
+from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
 from traceonce.observe.calls import CallLog
 from traceonce.observe.history import HISTORY, Compilation
@@ -103,7 +105,7 @@ class RunningStage:
 class ThreadState:
     """What is going on in one thread: watched calls, and stages that began and have not ended."""
 
-    __slots__ = ("calls", "ended", "ident", "ignored", "making", "stages")
+    __slots__ = ("calls", "ended", "ident", "ignored", "making", "session", "stages")
 
     def __init__(self) -> None:
         self.calls: list[ActiveCall] = []
@@ -112,6 +114,7 @@ class ThreadState:
         self.making: dict[str, Compilation] = {}  # by name: traced or lowered, and not compiled yet
         self.ignored = 0  # above 0 while this package compiles something itself
         self.ident = threading.get_ident()
+        self.session = 0
 
 
 class _Here(threading.local):
@@ -143,13 +146,17 @@ class Monitor:
         self.subscribers = 0
         self._lock = threading.RLock()
         self._users = 0
+        self._session = 0  # how often the listeners were registered: what began under others never ends
         self._known: dict[str, FunctionKey] = {}
         self._late: list[weakref.ref[Any]] = []
 
     # -- who is watching
 
     def open_block(self, sink: Sink) -> None:
-        """Send every event to `sink` until `close_block`."""
+        """Send every event to `sink` until `close_block`.
+
+        **Raises** `TraceOnceError` where this JAX has no listeners of the kind needed.
+        """
         with self._lock:
             self.acquire()
             self.blocks = (*self.blocks, sink)
@@ -163,9 +170,11 @@ class Monitor:
 
     def acquire(self) -> None:
         """Register the listeners for one more user of them."""
+        _require_monitoring()
         with self._lock:
             self._users += 1
             if self._users == 1:
+                self._session += 1
                 monitoring.register_scalar_listener(self._on_start)
                 monitoring.register_event_duration_secs_listener(self._on_end)
                 monitoring.register_event_listener(self._on_event)
@@ -185,6 +194,10 @@ class Monitor:
         stage = STAGES.get(event)
         if stage is not None:
             state, reported = HERE.state, about.get("fun_name")
+            if state.session != self._session:
+                state.session = self._session
+                state.stages.clear()
+                state.making.clear()
             if reported is not None and not state.ignored:
                 state.stages.append(self._started(state, stage, reported, sys._getframe(1)))
 
@@ -224,7 +237,7 @@ class Monitor:
         name = evidence.bare_name(reported)
         now, error = perf_counter(), sys.exc_info()[1]
         made = state.making.get(name)
-        if made is not None and stage == "compile" and made.lowered:
+        if made is not None and _goes_on(made, stage, frame):
             return RunningStage(stage, reported, name, made.function, made.own, made.call is not None, now, error, made)
         call, entry = None, None
         for caller, args, kwargs in reversed(state.calls):
@@ -238,16 +251,16 @@ class Monitor:
                 self._known[name] = key = evidence.key_of(entry.function)
             else:
                 key = evidence.traced_source(frame, name) or self._known.get(name) or FunctionKey(name)
-        if made is None or stage == "trace" or made.lowered or _another_call(made, call, entry):
+        if made is None or stage == "trace" or (stage == "lower" and made.lowered) or made.call != call:
             made = state.making[name] = begin(key, now, call, entry)
         return RunningStage(stage, reported, name, key, made.own, call is not None, now, error, made)
 
     # -- the subscribers' turn
 
-    @staticmethod
-    def between_calls(state: ThreadState) -> bool:
+    def between_calls(self, state: ThreadState) -> bool:
         """Whether a thread is outside every trace, lowering, compile and call of a watched jitted function."""
-        return not state.stages and (not state.calls or not any(caller.jitted for caller, _, _ in state.calls))
+        idle = not state.stages or state.session != self._session
+        return idle and (not state.calls or not any(caller.jitted for caller, _, _ in state.calls))
 
     def deliver(self, *sinks: Sink) -> None:
         """Let subscribers hear what has happened, if this is the main thread."""
@@ -276,11 +289,14 @@ class Monitor:
             self._late.append(weakref.ref(sink))
 
 
-def _another_call(made: Compilation, call: int | None, entry: evidence.Entry | None) -> bool:
-    """Tell whether what was traced before and never compiled belonged to an earlier call."""
-    if entry is None or made.signature is None:
+def _goes_on(made: Compilation, stage: Stage, frame: FrameType | None) -> bool:
+    """Tell whether a stage carries on with the program begun by this name, or belongs to a call of its own."""
+    if stage == "trace" or made.call is not None:
         return False
-    return made.call != call or made.signature.ahead != entry.ahead
+    if stage == "compile" and made.lowered:
+        return True
+    ahead = evidence.entered_ahead(frame)
+    return made.signature is not None and not made.lowered and (ahead is None or ahead == made.signature.ahead)
 
 
 def begin(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:
@@ -290,7 +306,7 @@ def begin(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry |
     signature, unread = None, _OUTSIDE
     if entry is not None:
         try:
-            signature, unread = signature_of(entry), ""
+            signature, unread = signature_of(entry, key), ""
         except Exception as error:  # noqa: BLE001 - a class of the user's may fail here (__repr__, flattening); its call must not
             unread = f"the arguments could not be read: {type(error).__name__}: {error}"
     made = Compilation(key, 0, at, call, signature, unread)
@@ -314,6 +330,14 @@ def _advance(state: ThreadState, running: RunningStage, failed: bool) -> None:
         made.cache_hit = running.cache_hit
     if failed or running.stage == "compile":
         state.making.pop(running.name, None)
+
+
+def _require_monitoring() -> None:
+    if not hasattr(monitoring, "unregister_scalar_listener"):
+        raise TraceOnceError(
+            f"JAX {jax.__version__} does not report its traces and compiles in the way that watch() listens to: "
+            "pip install --upgrade jax."
+        )
 
 
 def _unregister(unregister: Callable[[Any], None], listener: Any) -> None:

@@ -15,13 +15,13 @@ import itertools
 import types
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from traceonce.observe import evidence
+from traceonce.observe.records import FunctionKey
 
 SHOWN = 80
 """Characters of a static value's `repr` that are kept."""
@@ -67,8 +67,7 @@ class Argument(NamedTuple):
     leaves: tuple[Leaf, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionIdentity:
+class FunctionIdentity(NamedTuple):
     """Which function object was jitted.
 
     - `serial`: equal for the same object, different for two objects that are alive or were.
@@ -87,8 +86,7 @@ class FunctionIdentity:
         return None if self.file is None or self.line is None else evidence.place(self.file, self.line)
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """All that decides whether a call can reuse what was compiled before, as far as it can be seen from outside.
 
     - `tracers`: the kinds of tracers of outer transformations among the arguments; empty for a plain call.
@@ -262,8 +260,8 @@ def _positional_names(function: Any, count: int) -> list[str]:
     return [names[i] if i < len(names) else f"{extra}[{i - len(names)}]" for i in range(count)]
 
 
-def signature_of(entry: evidence.Entry) -> Signature:
-    """Read the signature of a call.
+def signature_of(entry: evidence.Entry, key: FunctionKey | None = None) -> Signature:
+    """Read the signature of a call, of the function known by `key`.
 
     Holds no reference to an array. Costs about two microseconds a leaf.
     """
@@ -281,12 +279,17 @@ def signature_of(entry: evidence.Entry) -> Signature:
         arguments["the function itself"] = _argument("positional", function, False, describe)
         identity = FunctionIdentity(0, _kind_of(function))
     else:
-        identity = identity_of(function)
+        key = evidence.key_of(function) if key is None else key
+        identity = FunctionIdentity(serial_of(function), _kind_of(function), key.file, key.line)
     context, settings = _context()
-    tracers = {leaf.tracer for a in arguments.values() for leaf in a.leaves if isinstance(leaf, ArrayLeaf)} - {None}
+    tracers = set()
+    for argument in arguments.values():
+        for leaf in argument.leaves:
+            if type(leaf) is ArrayLeaf and leaf.tracer is not None:
+                tracers.add(leaf.tracer)
     return Signature(
         function=identity,
-        tracers=tuple(sorted(map(str, tracers))),
+        tracers=tuple(sorted(tracers)),
         arguments=arguments,
         context=context,
         settings=settings,
@@ -310,8 +313,13 @@ def _context() -> tuple[Any, dict[str, Any]]:
     return context, settings
 
 
+_LEAF = jax.tree.structure(0)
+
+
 def _argument(how: Any, value: Any, static: bool, describe: Callable[[Any], Leaf]) -> Argument:
     if static:
         return Argument(how, None, ((),), (static_leaf(value),))
+    if isinstance(value, (jax.Array, np.ndarray)) or type(value) in _NUMBERS:
+        return Argument(how, _LEAF, ((),), (describe(value),))
     paired, structure = jax.tree_util.tree_flatten_with_path(value, is_leaf=_is_none)
     return Argument(how, structure, tuple(path for path, _ in paired), tuple(describe(leaf) for _, leaf in paired))
