@@ -73,13 +73,18 @@ def test_check_prints_one_line_a_finding_changes_nothing_and_returns_1(sound, ca
     assert [line.partition(": ")[0] for line in lines[:-1]] == [
         "course/01_tiny/01_tiny.ipynb",  # other cells than its source
         "course/01_tiny/01_tiny.ipynb",  # stale outputs
-        "docs/graders/lab01_tiny.md",
         "labs/lab01_tiny.ipynb",
         "solutions/lab01_tiny.ipynb",
     ]
-    assert lines[-1] == "5 to mend."
+    assert lines[-1] == "4 to mend."
     assert {path: path.read_bytes() for path in before} == before
     assert set(before) == {path for path in sound.rglob("*") if path.is_file() and ".git" not in path.parts}
+
+
+def test_unreadable_lab_stops_no_gate(sound):
+    replace(sound, LAB, '"points": 1', '"points": one')
+    assert all(isinstance(findings(gate, sound), list) for gate in gates.GATES)
+    assert "not JSON" in findings(gates.sources_are_readable, sound)[0]
 
 
 def test_unreadable_source_is_one_finding_and_stops_no_other_gate(sound):
@@ -382,6 +387,8 @@ def test_lab_without_hidden_asserts(sound):
 
 
 def test_table_of_a_proof_that_is_out_of_date(sound):
+    assert findings(gates.grader_tables_are_fresh, sound) == []
+    replace(sound, LAB, "off by one", "off by two")  # only text
     assert findings(gates.grader_tables_are_fresh, sound) == []
     append(sound, "tests/hidden/test_lab01_tiny.py", "# one more\n")
     assert "changed since" in findings(gates.grader_tables_are_fresh, sound)[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from traceonce.author.course import Course, Finding, Pair
+from traceonce.author.notebooks import code_digest
 from traceonce.author.submissions import Answer, answers, folder_of, hidden_of, pick_labs
 from traceonce.errors import TraceOnceError
 
@@ -116,10 +117,12 @@ def table_path(pair: Pair) -> str:
 
 
 def digest_of_inputs(pair: Pair) -> str:
-    """A hash of everything that the table follows from: the lab, its hidden asserts, its submissions."""
-    files = [pair.root / pair.source, pair.root / hidden_of(pair)]
-    files += sorted((pair.root / folder_of(pair)).glob("*.py"))
-    whole = hashlib.sha256()
+    """A hash of everything that the table follows from: the lab's code, its hidden asserts, its submissions.
+
+    **Raises**: `TraceOnceError` where the lab's source cannot be read.
+    """
+    files = [pair.root / hidden_of(pair), *sorted((pair.root / folder_of(pair)).glob("*.py"))]
+    whole = hashlib.sha256(code_digest(pair.cells).encode())
     for path in files:
         content = path.read_bytes() if path.is_file() else b""
         whole.update(f"{path.relative_to(pair.root)}\0{len(content)}\0".encode() + content)
@@ -167,9 +170,13 @@ def stale_tables(course: Course) -> Iterator[Finding]:
     for pair in course.labs:
         path = course.root / table_path(pair)
         advice = f"run 'traceonce author graders --lab {pair.name}'."
+        try:
+            inputs = digest_of_inputs(pair)
+        except TraceOnceError:
+            continue  # an unreadable source, and reported so
         if not path.is_file():
             yield Finding(table_path(pair), f"the grader of {pair.name} is not proven yet: {advice}")
-        elif f"<!-- inputs: {digest_of_inputs(pair)} -->" not in path.read_text("utf-8"):
+        elif f"<!-- inputs: {inputs} -->" not in path.read_text("utf-8"):
             yield Finding(table_path(pair), f"the lab, its asserts or its submissions changed since: {advice}")
     known = {course.root / table_path(pair) for pair in course.labs}
     for path in sorted((course.root / "docs/graders").glob("lab*.md")):

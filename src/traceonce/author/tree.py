@@ -14,8 +14,8 @@ _ESCAPE = " (where the line must hold it, end it with the comment 'address-ok: w
 
 _PATHS = (
     # Names that stand for anybody, and Homebrew's fixed place on Linux, are no particular machine's.
-    re.compile(r"(?<![\w.~-])/home/(?!(?:learner|student|user|you|jovyan|linuxbrew)\b)[\w.-]+"),
-    re.compile(r"(?<![\w.~-])/Users/(?!(?:learner|student|user|you)\b)[\w.-]+"),
+    re.compile(r"(?<![\w.~-])/home/(?!(?:learner|student|user|you|me|jovyan|linuxbrew)\b)[\w.-]+"),
+    re.compile(r"(?<![\w.~-])/Users/(?!(?:learner|student|user|you|me)\b)[\w.-]+"),
     re.compile(r"(?<![\w.~-])/root/[\w.-]+"),
     re.compile(r"(?<![\w.~-])/mnt/[\w.-]+"),
     re.compile(r"\b[A-Z]:\\+Users\\+\w+"),
