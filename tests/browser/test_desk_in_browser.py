@@ -1,12 +1,14 @@
 """A learner's way through a desk, in a real browser."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from lab_browser import LabPage, RunningDesk, code_cell, markdown_cell, notebook, write_checkout
 
 pytestmark = pytest.mark.browser
 
+ROOT = Path(__file__).resolve().parents[2]
 LESSON = "01_first/01_first.ipynb"
 INDEX = notebook(markdown_cell("# Trace Once\n\n[The first lesson](01_first/01_first.ipynb)"))
 LESSON_CELLS = notebook(
@@ -36,6 +38,30 @@ def test_lesson_runs_from_the_index_to_its_end(
     assert page.prompts() == ["[1]:", "[2]:", "[3]:"]
     assert page.errors() == []
     assert "45" in page.outputs()
+
+
+def test_first_lesson_of_the_course_runs_to_its_end(lab: Callable[..., LabPage], tmp_path: Path) -> None:
+    progress = {"TRACEONCE_PROGRESS": str(tmp_path / "progress.json")}
+    desk = RunningDesk(ROOT, "--desk", str(tmp_path / "desk"), environment=progress)
+    try:
+        page = lab(desk, "index.ipynb")
+        page.screenshot("course-index")
+        page.panel.locator('a[href*="01_pure_functions.ipynb"]').first.click()
+        page.page.locator(".lm-TabBar-tabLabel", has_text="01_pure_functions.ipynb").wait_for()
+        page.wait_for_prompt(0, "[ ]:")
+        page.wait_for_kernel()
+        page.screenshot("course-lesson")
+        page.run_all()
+        page.wait_for_prompt(0, "[1]:", seconds=120)
+        page.screenshot("course-lesson-running")
+        page.wait_until_done(seconds=300)
+        page.screenshot("course-lesson-done")
+        assert page.errors() == []
+        count = len(page.prompts())
+        assert page.prompts() == [f"[{number}]:" for number in range(1, count + 1)]
+    finally:
+        desk.stop()
+        desk.kill()
 
 
 def test_newcomer_sees_the_desk_and_nothing_that_asks(
