@@ -78,6 +78,8 @@ def run(
     json: Annotated[Path | None, typer.Option(help="Also write a machine-readable report.")] = None,
 ) -> None:
     """Run any Python program, unmodified, and report at its end what JAX compiled, why again, and how much memory."""
+    if sys.platform == "win32":
+        raise TraceOnceError("`traceonce run` needs Linux or macOS: here use `with watch() as seen:` in the program.")
     from traceonce.run import run as become
 
     become(program, as_module=as_module, html=html, json_file=json)

@@ -20,7 +20,6 @@ compiles before it does not count. Without the marker or the fixture nothing is 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -60,7 +59,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if item.get_closest_marker("trace_budget") is None:
         return (yield)
     budgets = _budgets(item)
-    with _watched(budgets) as seen:
+    with _watched(budgets, item) as seen:
         try:
             result = yield
         except BaseException:
@@ -100,14 +99,14 @@ def _tools() -> tuple[Callable[..., Budget], Callable[..., Spending]]:
 
 
 @contextmanager
-def _watched(budgets: Iterable[Budget]) -> Iterator[Spending]:
+def _watched(budgets: Iterable[Budget], node: pytest.Item) -> Iterator[Spending]:
     measure = any(budget.planned_bytes is not None for budget in budgets)
     if measure:
         from traceonce.budget import hidden_buffers
 
         sentence = hidden_buffers()
         if sentence:
-            warnings.warn(pytest.PytestWarning(f"trace_budget: {sentence}"), stacklevel=3)
+            node.warn(pytest.PytestWarning(f"trace_budget: {sentence}"))
     _, spending = _tools()
     with spending(measure=measure) as seen:
         yield seen
@@ -126,7 +125,7 @@ def _judge(seen: Spending, budgets: Iterable[Budget]) -> None:
 
 
 @pytest.fixture
-def trace_budget() -> Callable[..., AbstractContextManager[Spending]]:
+def trace_budget(request: pytest.FixtureRequest) -> Callable[..., AbstractContextManager[Spending]]:
     """Open a block with a budget: `with trace_budget("step", traces=1): ...`. Gives the block's record.
 
     Takes what the marker takes. Leaving the block fails the test where a function is over the budget.
@@ -136,7 +135,7 @@ def trace_budget() -> Callable[..., AbstractContextManager[Spending]]:
     def block(*functions: str, **limits: int) -> Iterator[Spending]:
         budget_of, _ = _tools()
         budgets = [budget_of(*functions, **limits)]
-        with _watched(budgets) as seen:
+        with _watched(budgets, request.node) as seen:
             yield seen
         _judge(seen, budgets)
 

@@ -319,6 +319,30 @@ def test_a_reader_of_the_output_does_not_wait_for_the_witness(tmp_path):
     child.wait(timeout=60)
 
 
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_standard_stream_stays_closed(tmp_path, closed):
+    script(
+        tmp_path,
+        """
+        import os, sys
+        def is_open(number):
+            try:
+                os.fstat(number)
+            except OSError:
+                return False
+            return True
+        with open("found.txt", "w") as file:
+            print([is_open(number) for number in range(3)], [s is None for s in (sys.stdin, sys.stdout, sys.stderr)], file=file)
+        """,
+    )
+    found = []
+    for start in ([], ["-m", "traceonce", "run"]):
+        command = " ".join([sys.executable, *start, "program.py"])
+        subprocess.run(f"{command} {closed}>&-", shell=True, cwd=tmp_path, check=True, capture_output=True)
+        found.append((tmp_path / "found.txt").read_text())
+    assert found[0] == found[1]
+
+
 # -- wrong usage
 
 

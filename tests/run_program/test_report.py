@@ -129,6 +129,19 @@ def test_a_run_without_an_end_is_said_to_be_incomplete():
     assert "peak memory at least 5 MiB" in text(report)
 
 
+def test_jaxs_own_operations_are_summed_and_the_slowest_named():
+    record = heard()
+    for index in range(6):
+        stage(record, f"op{index}", float(index), 0.1 * index, own=False)
+        stage(record, f"op{index}", 10.0 + index, 0.1 * index, "trace", own=False)
+    stage(record, "op5", 20.0, 0.5, own=False)
+    report = record.report(60.0)
+    assert (report.helpers.compiles, report.helpers.traces) == (7, 6)
+    assert "7 compiles, 3.50 s (op5 2, op4 1, op3 1, op2 1, ...)." in text(report)
+    assert json.loads(report.as_json())["jax_operations"]["by_name"]["op5"] == 2
+    assert report.functions == ()
+
+
 def test_children_and_devices_are_in_the_headline():
     record = heard()
     record.take({"kind": "device", "name": "cuda:0", "peak": 3 * 2**30})

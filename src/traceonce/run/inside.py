@@ -110,9 +110,9 @@ class AfterImport:
         def exec_module(module: types.ModuleType) -> None:
             # The loader stays in module.__spec__, where a program may use it again: leave it as it was.
             del loader.exec_module
+            execute(module)
             with contextlib.suppress(ValueError):
                 sys.meta_path.remove(self)  # type: ignore[arg-type]
-            execute(module)
             self.then(module)
 
         loader.exec_module = exec_module

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 KEPT_REASONS = 200
@@ -89,7 +90,8 @@ class Report:
     - `jax`: the version, or `None` where JAX was not imported.
     - `complete`: whether the program told its end; `False` where a signal or `os._exit` ended it.
     - `seconds`: how long it ran. `busy`: during how much of that something was traced, lowered or compiled.
-    - `functions`: the program's and its libraries'; `helpers`: JAX's own operations, all together.
+    - `functions`: the program's and its libraries'; `helpers`: JAX's own operations, all together, and
+      `helper_names`: how often each of them was compiled, by name, the slowest first.
     - `reasons`: by function, those kept; `kinds`: by function, how often each kind of reason came.
     - `peak`: the most memory that the process held, in bytes, `None` where unknown; `children_peak`: that of its
       largest child process, 0 without one. `devices`: peak bytes of each device that counts them.
@@ -104,6 +106,7 @@ class Report:
     busy: float
     functions: tuple[Function, ...]
     helpers: Function
+    helper_names: tuple[tuple[str, int], ...]
     reasons: dict[Where, tuple[Reason, ...]]
     kinds: dict[Where, tuple[tuple[tuple[str, ...], int], ...]]
     peak: int | None
@@ -122,7 +125,7 @@ class Report:
             "seconds": round(self.seconds, 6),
             "busy_seconds": round(self.busy, 6),
             "functions": [asdict(function) for function in self.functions],
-            "jax_operations": asdict(self.helpers),
+            "jax_operations": {**asdict(self.helpers), "by_name": dict(self.helper_names)},
             "again": [asdict(reason) for reasons in self.reasons.values() for reason in reasons],
             "again_by_kind": [
                 {"name": name, "location": location, "kind": list(kind), "count": count}
@@ -187,6 +190,11 @@ class _Row:
         return Function(*where, calls, **asdict(self))
 
 
+def _together(rows: Iterable[_Row]) -> _Row:
+    parts = [astuple(row) for row in rows]
+    return _Row(*map(sum, zip(*parts, strict=True))) if parts else _Row()
+
+
 @dataclass
 class Heard:
     """The messages of a program, taken in one by one."""
@@ -196,7 +204,7 @@ class Heard:
     ended: bool = False
     _jax: str | None = None
     _rows: dict[Where, _Row] = field(default_factory=dict)
-    _helpers: _Row = field(default_factory=_Row)
+    _helpers: dict[str, _Row] = field(default_factory=dict)
     _calls: dict[Where, int] = field(default_factory=dict)
     _reasons: dict[Where, list[Reason]] = field(default_factory=dict)
     _kinds: dict[Where, Counter[tuple[str, ...]]] = field(default_factory=dict)
@@ -237,7 +245,7 @@ class Heard:
             self._seconds = message["at"]
 
     def _take_stage(self, where: Where, message: dict[str, Any]) -> None:
-        row = self._rows.setdefault(where, _Row()) if message["own"] else self._helpers
+        row = self._rows.setdefault(where, _Row()) if message["own"] else self._helpers.setdefault(where[0], _Row())
         row.add(message)
         at, seconds = message["at"], message["seconds"]
         self._busy.setdefault(message["thread"], _Busy()).add(at, at + seconds)
@@ -257,6 +265,7 @@ class Heard:
         """The record. `seconds` is how long the program ran, where it did not say so itself."""
         functions = [row.function(where, self._calls.get(where)) for where, row in self._rows.items()]
         functions += [_Row().function(where, calls) for where, calls in self._calls.items() if where not in self._rows]
+        helpers = sorted(self._helpers.items(), key=lambda item: -item[1].compile_seconds)
         return Report(
             command=self.command,
             folder=self.folder,
@@ -265,7 +274,8 @@ class Heard:
             seconds=seconds if self._seconds is None else self._seconds,
             busy=_union([span for busy in self._busy.values() for span in busy.spans]),
             functions=tuple(sorted(functions, key=lambda function: -function.seconds)),
-            helpers=self._helpers.function(("JAX's own operations", None), None),
+            helpers=_together(self._helpers.values()).function(("JAX's own operations", None), None),
+            helper_names=tuple((name, row.compiles) for name, row in helpers if row.compiles),
             reasons={where: tuple(reasons) for where, reasons in self._reasons.items()},
             kinds={where: tuple(kinds.most_common()) for where, kinds in self._kinds.items()},
             peak=self._peak,

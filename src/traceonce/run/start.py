@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.machinery
 import importlib.util
 import json
@@ -43,8 +44,6 @@ def run(program: Sequence[str], *, as_module: bool, html: Path | None, json_file
 
     **Raises** `UsageError` where there is no such script or module, or no folder for a report.
     """
-    if not hasattr(os, "fork"):
-        raise TraceOnceError("`traceonce run` needs Linux or macOS: here use `with watch() as seen:` in the program.")
     request = Request(tuple(program), as_module, _report_file(html), _report_file(json_file))
     _check(request)
     report_end, program_end = _start_witness(request)
@@ -107,8 +106,8 @@ def _start_witness(request: Request) -> tuple[int, int]:
     """
     from traceonce.run import witness
 
-    hear, report = os.pipe()
-    done, tell_done = os.pipe()
+    hear, report = map(_out_of_the_way, os.pipe())
+    done, tell_done = map(_out_of_the_way, os.pipe())
     program = os.getpid()
     middle = os.fork()
     if middle == 0:
@@ -122,3 +121,15 @@ def _start_witness(request: Request) -> tuple[int, int]:
     os.close(hear)
     os.close(tell_done)
     return report, done
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """Give a descriptor a high number: the program may count on low ones, or have been started with a closed standard one."""
+    for least in (100, 3):
+        try:
+            moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, least)
+        except OSError:  # fewer than 100 are allowed here
+            continue
+        os.close(descriptor)
+        return moved
+    raise TraceOnceError("No file descriptor is free: close some, or raise `ulimit -n`.")

@@ -9,6 +9,7 @@ from traceonce.run.report import Function, Reason, Report, Where
 
 _FUNCTIONS = 30
 _EXPLAINED = 12
+_HELPERS = 4
 _KINDS_OF_ONE = 2
 _NAME = 40
 _HEAD = ("calls", "traces", "compiles", "from cache", "seconds")
@@ -49,9 +50,11 @@ def findings(report: Report) -> Iterator[str]:
         yield f"Tracing, lowering and compiling took {report.busy:.2f} s{share}."
     helpers = report.helpers
     if helpers.compiles:
+        names = ", ".join(f"{name} {count}" for name, count in report.helper_names[:_HELPERS])
+        more = ", ..." if len(report.helper_names) > _HELPERS else ""
         yield (
-            f"JAX's own operations outside of a jitted function (such as jnp.ones or x + 1): {_times(helpers.compiles, 'compile')}, "
-            f"{helpers.seconds:.2f} s."
+            f"JAX's own operations outside of a jitted function (such as jnp.ones or x + 1): "
+            f"{_times(helpers.compiles, 'compile')}, {helpers.seconds:.2f} s ({names}{more})."
         )
 
 

@@ -53,7 +53,8 @@ def listen(heard: Heard, program: int, hear: int) -> Report:
         data = _read(hear)
         *lines, rest = (rest + (data or b"")).split(b"\n")
         for line in lines:
-            heard.take(json.loads(line))
+            with contextlib.suppress(ValueError):  # what a program writes to a descriptor that is not its own
+                heard.take(json.loads(line))
         if handle is not None and handle in ready and not data:
             break
         if data == b"" and hear in watched:
