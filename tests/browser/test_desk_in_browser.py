@@ -45,7 +45,7 @@ def pictures_while_running(page: LabPage, text: str) -> set[str]:
     cell = page.panel.locator(".jp-CodeCell", has_text=text)
     chart = cell.locator(".jp-OutputArea-output svg").first
     chart.wait_for(timeout=120_000)
-    chart.scroll_into_view_if_needed()
+    chart.evaluate("node => node.scrollIntoView({block: 'center'})")
     states: set[str] = set()
     while cell.locator(".jp-InputPrompt").text_content().strip() == "[*]:":
         states.add(chart.inner_html())
