@@ -7,7 +7,7 @@ SHELL = /bin/sh
 ENV = sh requirements/make_env.sh
 TRACEONCE = .venv/bin/python -m traceonce
 
-.PHONY: help env learn author pins
+.PHONY: help env learn author pins test test-latest proof
 .DEFAULT_GOAL := help
 
 help:
@@ -17,7 +17,9 @@ help:
 	@echo 'make author   open the course itself, with .py files as notebooks'
 	@echo 'make env      the environment alone; KIND=dev for the one that the tests need'
 	@echo 'make pins     make the lists in requirements/ again; UPGRADE=1 for the newest versions'
-	@echo 'make test     run every check'
+	@echo 'make test     run every check; STAGES="lint unit" for some of them'
+	@echo 'make test-latest  the same on the newest JAX that is supported, in .venv-latest/'
+	@echo 'make proof    run every grader over 200 seeds; LAB=lab01_pure_functions for one'
 
 # --- the environment ---------------------------------------------------------------------------------------------
 
@@ -40,3 +42,16 @@ author:
 	@exec $(TRACEONCE) learn --author $(SERVE)
 
 # --- checks ----------------------------------------------------------------------------------------------------------
+
+test:
+	@$(ENV) dev
+	@.venv/bin/python tests/run.py $(STAGES)
+
+# The stored outputs, the tools and the graders, on another JAX. Formatting, types and the browser do not depend on it.
+test-latest:
+	@$(ENV) latest
+	@.venv-latest/bin/python tests/run.py $(or $(STAGES),unit notebooks graders)
+
+proof:
+	@$(ENV) dev
+	@$(TRACEONCE) author graders --seeds $(or $(SEEDS),200) $(if $(LAB),--lab '$(LAB)')

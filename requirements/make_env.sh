@@ -3,6 +3,7 @@
 #
 #   sh requirements/make_env.sh learn   what a learner needs (learn.txt)
 #   sh requirements/make_env.sh dev     that, and what the tests and the authors need (dev.txt)
+#   sh requirements/make_env.sh latest  as dev, in .venv-latest/, with the newest JAX that pyproject.toml allows (latest.txt)
 #   sh requirements/make_env.sh pins    make the lists again; UPGRADE=1 takes the newest versions that pyproject.toml allows
 #   sh requirements/make_env.sh find    print the Python that would be used
 #
@@ -21,8 +22,14 @@ export LC_ALL
 cd "$(dirname "$0")/.."
 root=$(pwd -P)
 log=.bootstrap/make_env.log
+# The newest JAX lives beside the locked one, so that both can be tested.
+venv=.venv
 marker=.bootstrap/installing
-stamp=.venv/.traceonce-stamp
+if [ "${1:-}" = latest ]; then
+    venv=.venv-latest
+    marker=.bootstrap/installing-latest
+fi
+stamp=$venv/.traceonce-stamp
 
 say() { printf '%s\n' "$*"; }
 
@@ -175,7 +182,7 @@ settle() {
 }
 
 is_ready() {
-    [ ! -e "$marker" ] && [ -f "$stamp" ] && [ -x .venv/bin/python ] && [ -x .venv/bin/traceonce ] || return 1
+    [ ! -e "$marker" ] && [ -f "$stamp" ] && [ -x $venv/bin/python ] && [ -x $venv/bin/traceonce ] || return 1
     if [ -n "${PYTHON:-}" ]; then
         find_python
         [ "$(stamped python "$stamp")" = "$version $python" ] || return 1
@@ -184,13 +191,13 @@ is_ready() {
 }
 
 check_folders() {
-    for folder in . .venv .bootstrap; do
+    for folder in . $venv .bootstrap; do
         if [ -e "$folder" ] && [ ! -w "$folder" ]; then
             fail "$root${folder#.} is not writable for you: change its owner or rights, or take a copy of the project that is yours."
         fi
     done
-    if [ -e .venv ] && [ ! -f .venv/pyvenv.cfg ] && [ ! -e "$marker" ] && [ -n "$(ls -A .venv)" ]; then
-        fail "$root/.venv is not a Python environment: move it away and start again."
+    if [ -e $venv ] && [ ! -f $venv/pyvenv.cfg ] && [ ! -e "$marker" ] && [ -n "$(ls -A $venv)" ]; then
+        fail "$root/$venv is not a Python environment: move it away and start again."
     fi
     mkdir -p .bootstrap
 }
@@ -334,7 +341,7 @@ install() {
     if [ -e "$marker" ]; then
         say "The last installation was interrupted; making the environment anew."
         fresh=1
-    elif ! logged .venv/bin/python -c ''; then
+    elif ! logged $venv/bin/python -c ''; then
         fresh=1
     elif [ -f "$stamp" ] && [ "$(stamped root "$stamp")" != "$root" ]; then
         fresh=1
@@ -356,17 +363,17 @@ install() {
     { say "kind $kind" && say "accelerator $accelerator"; } >"$marker"
     rm -f "$stamp"
     if [ -n "$fresh" ]; then
-        say "Making the environment in .venv with Python $version. The first time downloads some hundred MB."
-        logged "$uv" venv --no-project --clear --python "$python" --prompt traceonce .venv ||
+        say "Making the environment in $venv with Python $version. The first time downloads some hundred MB."
+        logged "$uv" venv --no-project --clear --python "$python" --prompt traceonce $venv ||
             give_up "The environment could not be made"
     else
-        say "Bringing the environment in .venv up to date."
+        say "Bringing the environment in $venv up to date."
     fi
-    set -- pip install --python .venv/bin/python
+    set -- pip install --python $venv/bin/python
     # shellcheck disable=SC2046  # as above
     visibly "$uv" "$@" --require-hashes --no-build $(lists | sed 's/^/-r /') || give_up "The packages could not be installed"
     logged "$uv" "$@" --no-deps --no-build-isolation --offline -e . || give_up "The project itself could not be installed"
-    wanted_stamp "$(.venv/bin/python -I -c "$probe_program" | awk -F'|' '{ print $1 " " $2 }')" >"$stamp.part"
+    wanted_stamp "$($venv/bin/python -I -c "$probe_program" | awk -F'|' '{ print $1 " " $2 }')" >"$stamp.part"
     mv "$stamp.part" "$stamp"
     rm -f "$marker"
     say "The environment is ready."
@@ -400,6 +407,8 @@ pins() {
     {
         compile dev $project --extra dev
         compile learn $project --constraint .bootstrap/pins/dev.txt
+        # The same without lock.in: whatever JAX is newest within pyproject.toml's bounds.
+        compile latest pyproject.toml requirements/build.in --extra dev
         for cuda in cuda12 cuda13; do
             compile "$cuda" $project --extra "$cuda" --constraint .bootstrap/pins/dev.txt
             { say "# learn.txt with JAX's wheels for NVIDIA GPUs, CUDA ${cuda#cuda}, Linux: make learn ACCELERATOR=$cuda" &&
@@ -419,13 +428,13 @@ pins() {
 
 kind=${1:-}
 case $kind in
-learn | dev | pins) ;;
+learn | dev | latest | pins) ;;
 find)
     find_python
     say "$python"
     exit 0
     ;;
-*) fail_usage "say what to make: learn, dev, pins or find." ;;
+*) fail_usage "say what to make: learn, dev, latest, pins or find." ;;
 esac
 case ${ACCELERATOR:-} in
 '' | cpu) ;;
