@@ -1,5 +1,6 @@
 """What a block of `with watch()` counts, and what it leaves behind."""
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -154,6 +155,41 @@ def test_unsubscribing_ends_the_calls():
         step(np.ones(3, np.float32))
     assert count > 0
     assert len(heard) == count
+
+
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_leaving_the_block_is_told_once_and_after_the_last_event(error):
+    step, heard = watch(fresh_step()), []
+
+    def block():
+        with watch() as seen:
+            seen.subscribe(lambda event: heard.append(event.kind))
+            seen.when_closed(lambda: heard.append(f"closed: {seen.closed}"))
+            step(np.ones(3, np.float32))
+            if error is not None:
+                raise error
+        return seen
+
+    with contextlib.suppress(ValueError):
+        block().when_closed(lambda: heard.append("late"))
+    expected = ["trace", "lower", "compile", "call", "closed: True"]
+    assert heard == (expected if error else [*expected, "late"])
+
+
+def test_a_block_closed_on_another_thread_is_told_on_the_main_one():
+    told = []
+
+    def block():
+        with watch() as seen:
+            seen.when_closed(lambda: told.append(threading.current_thread()))
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    thread.join()
+    assert told == []
+    with watch():
+        fresh_step()(np.ones(3, np.float32))
+    assert told == [threading.main_thread()]
 
 
 def test_a_table_holds_integers_only():

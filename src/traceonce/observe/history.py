@@ -72,6 +72,12 @@ class History:
             kept = list(self._of.get(compilation.function, ()))
         return [one for one in kept if one.number < compilation.number and not one.failed]
 
+    def knows(self, compilation: Compilation) -> bool:
+        """Tell whether a program with the same signature has been seen of the same function."""
+        with self._lock:
+            kept = list(self._of.get(compilation.function, ()))
+        return any(one.signature == compilation.signature for one in kept)
+
     def __contains__(self, key: FunctionKey) -> bool:
         return key in self._of
 

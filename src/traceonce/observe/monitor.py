@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -148,7 +147,7 @@ class Monitor:
         self._users = 0
         self._session = 0  # how often the listeners were registered: what began under others never ends
         self._known: dict[str, FunctionKey] = {}
-        self._late: list[weakref.ref[Any]] = []
+        self._late: list[Sink] = []
 
     # -- who is watching
 
@@ -252,7 +251,9 @@ class Monitor:
             else:
                 key = evidence.traced_source(frame, name) or self._known.get(name) or FunctionKey(name)
         if made is None or stage == "trace" or (stage == "lower" and made.lowered) or made.call != call:
-            made = state.making[name] = begin(key, now, call, entry)
+            made = state.making[name] = compilation_of(key, now, call, entry)
+            if made.own:
+                HISTORY.add(made)
         return RunningStage(stage, reported, name, key, made.own, call is not None, now, error, made)
 
     # -- the subscribers' turn
@@ -274,19 +275,17 @@ class Monitor:
         for block in self.blocks:
             block.deliver()
         while self._late:
-            left = self._late.pop()()
-            if left is not None:
-                left.deliver()
+            self._late.pop().deliver()
 
     def count_subscribers(self, change: int) -> None:
         """Keep the number that a watched call looks at to know whether anybody wants to hear of it."""
         with self._lock:
             self.subscribers += change
 
-    def deliver_later(self, sink: Any) -> None:
+    def deliver_later(self, sink: Sink) -> None:
         """Remember a sink that was closed on another thread while its subscribers still had events to hear."""
         with self._lock:
-            self._late.append(weakref.ref(sink))
+            self._late.append(sink)
 
 
 def _goes_on(made: Compilation, stage: Stage, frame: FrameType | None) -> bool:
@@ -299,7 +298,7 @@ def _goes_on(made: Compilation, stage: Stage, frame: FrameType | None) -> bool:
     return made.signature is not None and not made.lowered and (ahead is None or ahead == made.signature.ahead)
 
 
-def begin(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:
+def compilation_of(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:
     """Begin the record of a new program, with the signature of the call that wants it."""
     if evidence.is_jax(key):
         return Compilation(key, 0, at, call, None, "JAX's own helpers are not looked into.", own=False)
@@ -309,9 +308,7 @@ def begin(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry |
             signature, unread = signature_of(entry, key), ""
         except Exception as error:  # noqa: BLE001 - a class of the user's may fail here (__repr__, flattening); its call must not
             unread = f"the arguments could not be read: {type(error).__name__}: {error}"
-    made = Compilation(key, 0, at, call, signature, unread)
-    HISTORY.add(made)
-    return made
+    return Compilation(key, 0, at, call, signature, unread)
 
 
 _OUTSIDE = "the compile happened outside of a call that can be seen: a backward pass, another thread, or ahead of time."

@@ -67,7 +67,8 @@ class Staleness:
         return tuple(one for one in self.captured if one.changed)
 
     def __str__(self) -> str:
-        if not self.captured:
+        listed = [one for one in self.captured if one.kind != "code" or one.changed]
+        if not listed:
             return f"{self.function} reads nothing from outside its arguments"
         if self.changed:
             head = f"{self.function} still uses old values:"
@@ -75,7 +76,7 @@ class Staleness:
             head = f"{self.function} was not watched when it was traced, so what has changed cannot be told; it reads:"
         else:
             head = f"{self.function} is up to date; it reads:"
-        lines = [head, *(f"  {one}" for one in self.captured)]
+        lines = [head, *(f"  {one}" for one in listed)]
         if self.changed:
             lines.append("  Pass what changes as an argument, or call clear_cache() on the function to trace it anew.")
         return "\n".join(lines)

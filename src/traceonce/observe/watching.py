@@ -68,6 +68,7 @@ class Watch:
         self._total_events = 0
         self._subscribers: list[Callable[[Event], object]] = []
         self._unheard: deque[RawEvent] = deque()
+        self._closers: list[Callable[[], object]] = []
         self._delivering = False
         self._state = "new"
 
@@ -100,7 +101,7 @@ class Watch:
             MONITOR.count_subscribers(-len(self._subscribers))
         if threading.current_thread() is threading.main_thread():
             self.deliver()
-        elif self._unheard:
+        elif self._unheard or self._closers:
             MONITOR.deliver_later(self)
 
     @property
@@ -182,6 +183,15 @@ class Watch:
         if not self.closed:
             MONITOR.count_subscribers(1)
         return lambda: self._unsubscribe(callback)
+
+    def when_closed(self, callback: Callable[[], object]) -> None:
+        """Call `callback()` once, on the main thread, after subscribers heard the last event: when the block is left.
+
+        For a record that is closed already, that is now. A callback that raises is reported with a warning.
+        """
+        self._closers.append(callback)
+        if self.closed and threading.current_thread() is threading.main_thread():
+            self.deliver()
 
     # -- how it looks
 
@@ -279,7 +289,7 @@ class Watch:
 
     def deliver(self) -> None:
         """Hand what subscribers have not heard to them. Runs on the main thread."""
-        if self._delivering or not self._unheard:
+        if self._delivering or not (self._unheard or (self.closed and self._closers)):
             return  # a callback made JAX compile: the loop below, further out, takes care of that event too
         self._delivering = True
         try:
@@ -287,12 +297,14 @@ class Watch:
                 event = Event(*self._unheard.popleft())
                 for callback in tuple(self._subscribers):
                     self._tell(callback, event)
+            while self.closed and self._closers:
+                self._tell(self._closers.pop(0))
         finally:
             self._delivering = False
 
-    def _tell(self, callback: Callable[[Event], object], event: Event) -> None:
+    def _tell(self, callback: Callable[..., object], *event: Event) -> None:
         try:
-            callback(event)
+            callback(*event)
         except Exception as error:  # noqa: BLE001 - the error belongs to the callback, the call to the user
             self._unsubscribe(callback)
             warnings.warn(f"A subscriber of a watch() raised {error!r} and was dropped.", RuntimeWarning, stacklevel=2)

@@ -14,7 +14,8 @@ from typing import Any, overload
 from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
 from traceonce.observe.calls import LOGS, CallLog, Entry
-from traceonce.observe.monitor import HERE, MONITOR, ThreadState, begin
+from traceonce.observe.history import HISTORY
+from traceonce.observe.monitor import HERE, MONITOR, ThreadState, compilation_of
 from traceonce.observe.records import Counts, FunctionKey
 from traceonce.observe.staleness import Snapshot, snapshot
 from traceonce.observe.watching import Watch
@@ -88,9 +89,12 @@ class WatchedFunction:
     def _note_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Remember what the first call looked like if it was compiled before anybody watched."""
         self._first = False
-        if not any(call.compiles for call in self.seen.events if call.kind == "call"):
-            made = begin(self.key, perf_counter(), 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
+        if any(call.compiles for call in self.seen.events if call.kind == "call"):
+            return
+        made = compilation_of(self.key, perf_counter(), 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
+        if not HISTORY.knows(made):
             made.cached = True
+            HISTORY.add(made)
 
     def _note_captured(self, args: tuple[Any, ...]) -> None:
         """Remember, for `stale`, what the function read from outside its arguments while it was traced just now."""
