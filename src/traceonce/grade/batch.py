@@ -20,6 +20,7 @@ from traceonce.grade import reports
 from traceonce.grade.lab import Lab, Submission, find_root, lab_names, load_lab, read_submission
 from traceonce.grade.progress import Progress
 from traceonce.grade.record import Maker, Record, record_unread, write_atomically
+from traceonce.grade.supervisor import RUN_AGAIN
 from traceonce.sandbox.limits import Limits
 
 FORMATS = ("gradescope", "csv", "feedback")
@@ -102,7 +103,7 @@ def grade_submissions(
             if not pending:
                 say({"finish": True})
                 return
-            result = next(answers)["result"]
+            result = next(answers)
             work = pending.pop(result["id"])
             yield _record(work, result, limits, _key(work, seed, limits, root))
 
@@ -173,16 +174,16 @@ def _supervisor(workers: int, seed: bytes) -> Iterator[tuple[Any, Iterator[dict[
 
     def answers() -> Iterator[dict[str, Any]]:
         for line in from_supervisor:
-            yield json.loads(line)
+            answer = json.loads(line)
+            if "fatal" in answer:
+                raise TraceOnceError(answer["fatal"])
+            if "result" in answer:
+                yield answer["result"]
         raise _ended_early()
 
     try:
         say({"setup": {"workers": workers, "seed": hashlib.sha256(seed).hexdigest()}})
-        received = answers()
-        first = next(received)
-        if "fatal" in first:
-            raise TraceOnceError(first["fatal"])
-        yield say, received
+        yield say, answers()
     except BaseException:
         process.kill()
         raise
@@ -194,7 +195,7 @@ def _supervisor(workers: int, seed: bytes) -> Iterator[tuple[Any, Iterator[dict[
 
 
 def _ended_early() -> TraceOnceError:
-    return TraceOnceError("The grader's supervisor ended early: run the command again; finished records are kept.")
+    return TraceOnceError(f"The grader's supervisor ended early: {RUN_AGAIN}")
 
 
 def _key(work: Work, seed: bytes, limits: Limits, root: Path) -> str:

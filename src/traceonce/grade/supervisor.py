@@ -40,6 +40,8 @@ ZYGOTE_ENVIRONMENT = {
 }
 JUDGE_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
+RUN_AGAIN = "run the command again; finished records are kept."
+
 _TICK_SECONDS = 0.05
 _START_SECONDS = 60.0
 _JUDGE_GRACE_SECONDS = 10.0
@@ -79,6 +81,10 @@ class Result:
     seconds: float = 0.0
 
 
+class HelperGone(Exception):
+    """The zygote or the judge is no more, and with it everything that it could still do."""
+
+
 class Helper:
     """The zygote or the judge: a process with a packet socket, on which it says ``ready`` once."""
 
@@ -109,8 +115,11 @@ class Helper:
         self.control.settimeout(None)
 
     def send(self, message: dict[str, Any], descriptors: list[int]) -> None:
-        """Ask for a fork that gets these descriptors."""
-        socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
+        """Ask for a fork that gets these descriptors. **Raises**: `HelperGone`."""
+        try:
+            socket.send_fds(self.control, [json.dumps(message).encode()], descriptors)
+        except OSError as error:
+            raise HelperGone(f"{self.module} ended early") from error
 
     def end(self) -> None:
         """Let it finish, and wait for it, so that its use of the processor is counted."""
@@ -337,6 +346,9 @@ class Supervisor:
         while (job := self.jobs.get()) is not None:
             try:
                 self.say({"result": asdict(Run(job, self.seed, self.zygote, self.judge).grade())})
+            except HelperGone as error:
+                self.say({"fatal": f"The grader came to an end ({error}): {RUN_AGAIN}"})
+                os._exit(3)  # what it started dies with it
             except (TraceOnceError, OSError) as error:
                 self.say({"result": asdict(Result(job["id"], defect=str(error)))})
 
