@@ -65,7 +65,7 @@ def predict_one(params, row):
 
 # %% nbgrader={"grade": true, "grade_id": "test_predict_one", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 got = predict_one({"w": jnp.array([1.0, 2.0]), "b": jnp.array(3.0)}, jnp.array([10.0, 100.0]))
-assert jnp.shape(got) == (), f"expected one number, shape (); got shape {jnp.shape(got)}. Add up over the features."
+assert jnp.shape(got) == (), f"expected one number; got shape {jnp.shape(got)}. Add up the features."
 assert float(got) == 213.0, f"expected 1*10 + 2*100 + 3 = 213; got {float(got)}. Is the bias in it?"
 print("Task 1: the visible asserts pass. Hidden ones use other sizes.")
 
@@ -139,12 +139,13 @@ def sgd_step(params, x, y, lr):
 # %% nbgrader={"grade": true, "grade_id": "test_sgd_step", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 before = {"w": jnp.zeros(2), "b": jnp.zeros(())}
 after, metrics = sgd_step(before, x, y, 0.05)
-w, b = np.round(after["w"], 4).tolist(), round(float(after["b"]), 4)
-assert np.allclose(w, [0.225, 0.075]), f"expected w = [0.225, 0.075]; got {w}. It is w - lr * gradient."
+w, b, loss = np.round(after["w"], 4).tolist(), round(float(after["b"]), 4), float(metrics["loss"])
+assert np.allclose(w, [0.225, 0.075]), f"expected w = [0.225, 0.075]; got {w}: w - lr * gradient."
 assert b == 0.125, f"expected b = 0.125; got {b}. The bias is a parameter too."
-assert before["w"].tolist() == [0.0, 0.0], f"expected the argument to stay [0, 0]; it is {before['w'].tolist()} now."
-assert float(metrics["loss"]) == 3.75, f"expected the loss before the step, 3.75; got {float(metrics['loss'])}."
-print("Task 3: the visible asserts pass. Hidden ones use random parameters, other rates, and jax.jit.")
+assert loss == 3.75, f"expected 3.75, the loss before the step; got {loss}."
+kept = before["w"].tolist()
+assert kept == [0.0, 0.0], f"expected the argument to stay [0, 0]; it is {kept} now. Build a new dict."
+print("Task 3: the visible asserts pass. Hidden ones use other parameters and rates, and jax.jit.")
 
 # %% [markdown]
 # ## Task 4 · checked_set
@@ -175,14 +176,14 @@ def checked_set(array, index, value):
 # %% nbgrader={"grade": true, "grade_id": "test_checked_set", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 v = jnp.array([10, 20, 30])
 got = checked_set(v, 1, 99).tolist()
-assert got == [10, 99, 30], f"expected [10, 99, 30]; got {got}. Is the result of .at[...].set(...) returned?"
+assert got == [10, 99, 30], f"expected [10, 99, 30]; got {got}. Is the new array returned?"
 assert v.tolist() == [10, 20, 30], f"expected v to stay [10, 20, 30]; it is {v.tolist()}."
 try:
     got = checked_set(v, 9, 99).tolist()
 except IndexError as error:
     print("index 9:", error)
 else:
-    raise AssertionError(f"expected an IndexError for index 9 of 3; got {got}. Check before you set.")
+    raise AssertionError(f"expected an IndexError for index 9 of 3; got {got}. Check, then set.")
 print("Task 4: the visible asserts pass. Hidden ones try both ends, negative indices and two axes.")
 
 # %% [markdown]
@@ -217,7 +218,8 @@ state = {"params": zero, "steps": jnp.int32(0)}
 for step in range(80):
     state = broken_step(state, x, y)
     if step in (0, 79):
-        print(f"steps: {state['steps']}, loss: {robust_loss(state['params'], x, y):.4f}, metrics kept: {len(HISTORY)}")
+        loss = robust_loss(state["params"], x, y)
+        print(f"steps: {state['steps']}, loss: {loss:.4f}, metrics kept: {len(HISTORY)}")
 
 # %% [markdown]
 # Write `repaired_step(state, x, y, lr)`. It returns a pair: the new state (same structure, parameters moved by gradient
@@ -245,18 +247,19 @@ def repaired_step(state, x, y, lr):
 # %% nbgrader={"grade": true, "grade_id": "test_repaired_step", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 start = {"params": {"w": jnp.zeros(2), "b": jnp.zeros(())}, "steps": jnp.int32(0)}
 once, metrics = repaired_step(start, x, y, 0.1)
-w = once["params"]["w"].tolist()
-assert w[0] > 0.05, f"expected w[0] to move by 0.087; w is {w}. Is the new leaf kept, and in the new tree?"
-assert int(once["steps"]) == 1, f"expected one step to be counted; got {int(once['steps'])}. Return the new count."
-loss = float(metrics["loss"])
-assert abs(loss - 1.0567) < 1e-4, f"expected the loss before the step, 1.0567; got {loss:.4f}."
-assert start["params"]["w"].tolist() == [0.0, 0.0], "expected the argument to stay as it was: build a new inner dict."
+w, loss = once["params"]["w"].tolist(), float(metrics["loss"])
+assert w[0] > 0.05, f"expected w[0] to move by 0.087; w is {w}. Is the new leaf in the new tree?"
+assert int(once["steps"]) == 1, f"expected steps = 1; got {once['steps']}. Return the new count."
+assert abs(loss - 1.0567) < 1e-4, f"expected 1.0567, the loss before the step; got {loss:.4f}."
+kept = start["params"]["w"].tolist()
+assert kept == [0.0, 0.0], f"expected the state to stay [0, 0]; it is {kept}. Build a new inner dict."
 
 state, fast = start, jax.jit(repaired_step)
 for _ in range(400):
     state, metrics = fast(state, x, y, 0.1)
-assert float(metrics["loss"]) < 0.01, f"expected a loss under 0.01 after 400 steps; got {float(metrics['loss']):.4f}."
-print("Task 5: the visible asserts pass. Hidden ones use random states, other rates and globals, and jax.jit.")
+loss = float(metrics["loss"])
+assert loss < 0.01, f"expected a loss under 0.01 after 400 steps; got {loss:.4f}."
+print("Task 5: the visible asserts pass. Hidden ones use other states, rates and globals, and jax.jit.")
 
 # %% [markdown]
 # ## What the hidden asserts look at

@@ -83,7 +83,8 @@ def refused(kind):
 # Square, sum, divide by the number of rows. The next cell asks; choose before you go on. A wrong guess costs nothing.
 
 # %%
-guess = predict("01-P1", "What is the mean squared error of `zero` on the four rows?", ["1.25", "3.75", "15.00"])
+question = "What is the mean squared error of the zero parameters on the four rows?"
+guess = predict("01-P1", question, ["1.25", "3.75", "15.00"])
 
 # %% [markdown]
 # ## The step returns the whole change
@@ -112,7 +113,8 @@ def step(params, x, y, lr):
     return jax.tree.map(lambda p, g: p - lr * g, params, grads)
 
 
-guess = predict("01-P2", "step(zero, x, y, 0.05) moves the bias to 0.125. What is zero['b'] then?", ["0.0", "0.125"])
+question = "step(zero, x, y, 0.05) moves the bias to 0.125. What is zero['b'] then?"
+guess = predict("01-P2", question, ["0.0", "0.125"])
 
 # %% claims=["P2"]
 after = step(zero, x, y, 0.05)
@@ -211,7 +213,8 @@ def penalised(params, x, y):
 
 
 print(f"decay {decay}: {penalised(exact, x, y):.2f}")
-guess = predict("01-P3", "Now `decay = 0.1`. What does penalised(exact, x, y) give?", ["0.05", "0.50", "an error"])
+question = "Now decay is set to 0.1. What does penalised(exact, x, y) give?"
+guess = predict("01-P3", question, ["0.05", "0.50", "an error"])
 
 # %% claims=["P3"]
 chart(penalised.seen)
@@ -307,7 +310,8 @@ assert round(float(penalty(exact["w"])), 2) == 0.50
 # is then called with 1, 2 and 3.
 
 # %%
-guess = predict("01-P4", "Three calls of a jitted function with print(v) inside: how many lines?", ["0", "1", "3"])
+question = "Three calls of a jitted function with print(v) inside: how many lines appear?"
+guess = predict("01-P4", question, ["0", "1", "3"])
 
 # %% claims=["P4"]
 from contextlib import redirect_stdout
@@ -348,7 +352,8 @@ jax.effects_barrier()
 
 # %% [markdown]
 # That is for debugging. The normal way out of a step is its return value: **metrics are returned**, and the caller
-# decides when to look at them. Run the next cell and watch the chart: calls climb, and traces stay at one.
+# decides when to look at them. Run the next cell and watch: calls climb, traces stay at one, and the one call that had
+# to trace and compile stands high above the others.
 
 # %% claims=["P4"]
 import time
@@ -394,7 +399,8 @@ def remember(v):
     return 2 * v
 
 
-guess = predict("01-P9", "Three calls of remember, with three values. What is len(history)?", ["0", "1", "3"])
+question = "Three calls of remember, with three values. What is len(history)?"
+guess = predict("01-P9", question, ["0", "1", "3"])
 
 # %% claims=["P9"]
 chart(remember.seen)
@@ -415,8 +421,8 @@ with refused(Exception), jax.checking_leaks():
     jax.jit(lambda v: history.append(v))(1.0)
 
 # %% [markdown]
-# A counter in a global suffers the same fate ([2019](https://github.com/jax-ml/jax/issues/1348)): the increment happened
-# once, while tracing, and its result was compiled in as a constant. A counter is state. State goes in and comes out.
+# A counter in a global has the same fate ([2019](https://github.com/jax-ml/jax/issues/1348)): the increment happens once,
+# while tracing, and its result is compiled in as a constant.
 
 # %% claims=["P9"]
 total = 0
@@ -429,15 +435,18 @@ def count_in_global():
     return jnp.int32(total)
 
 
-@jax.jit
-def count_in_state(total):
-    return total + 1
+print([int(count_in_global()) for _ in range(4)], "total:", total)
 
+# %% [markdown]
+# A counter is state. State goes in and comes out, and the caller keeps it.
 
-in_state = [jnp.int32(0)]
+# %% claims=["P9"]
+count_up = jax.jit(lambda total: total + 1)
+totals = [jnp.int32(0)]
 for _ in range(4):
-    in_state.append(count_in_state(in_state[-1]))
-print("global:", [int(count_in_global()) for _ in range(4)], " state:", rounded(in_state[1:]))
+    totals.append(count_up(totals[-1]))
+print([int(total) for total in totals[1:]])
+assert int(totals[-1]) == 4
 
 # %% [markdown]
 # ## Arrays refuse to be changed
@@ -448,7 +457,8 @@ print("global:", [int(count_in_global()) for _ in range(4)], " state:", rounded(
 # %%
 v = jnp.array([10, 20, 30])
 changed = v.at[1].set(99)
-guess = predict("01-P5", "changed = v.at[1].set(99) has run. What is v?", ["[10, 99, 30]", "[10, 20, 30]"])
+question = "changed = v.at[1].set(99) has run. What is v?"
+guess = predict("01-P5", question, ["[10, 99, 30]", "[10, 20, 30]"])
 
 # %% claims=["P5"]
 with refused(TypeError):
@@ -467,7 +477,8 @@ guess.reveal(v.tolist())
 # index outside the array means. `v` has three elements; ask for the tenth.
 
 # %%
-guess = predict("01-P6", "v is [10, 20, 30]. What does v.at[9].get() give?", ["IndexError", "0", "30"])
+question = "v is [10, 20, 30]. What does v.at[9].get() give?"
+guess = predict("01-P6", question, ["IndexError", "0", "30"])
 
 # %% claims=["P6"]
 print("v.at[9].set(99) gives", v.at[9].set(99).tolist())
@@ -532,7 +543,8 @@ print("where:", jax.jit(lambda v: jnp.where(v > 15, 0, v))(v).tolist())
 # %%
 params = dict(zero)
 params["w"].at[0].set(1.0)
-guess = predict("01-P7", "params['w'] was [0, 0]. What is it after this line?", ["[0.0, 0.0]", "[1.0, 0.0]"])
+question = "params['w'] was [0, 0]. What is it after params['w'].at[0].set(1.0)?"
+guess = predict("01-P7", question, ["[0.0, 0.0]", "[1.0, 0.0]"])
 
 # %% claims=["P7"]
 guess.reveal(params["w"].tolist())
@@ -571,7 +583,8 @@ def ten_updates(v):
 
 
 big = jnp.zeros(1_000_000)  # float32: 4 MB
-guess = predict("01-P8", "How much scratch memory does the compiled ten_updates plan?", ["40 MB", "4 MB", "under 1 MB"])
+question = "How much scratch memory does the compiled ten_updates plan?"
+guess = predict("01-P8", question, ["40 MB", "4 MB", "under 1 MB"])
 
 # %% claims=["P8"]
 plan = jax.jit(ten_updates).lower(big).compile().memory_analysis()
@@ -594,12 +607,17 @@ print("same memory:", new.unsafe_buffer_pointer() == address, "  old is deleted:
 # %% [markdown]
 # The result took over the input's buffer, and the old name is dead. Reading it is an error, however far away that
 # happens: in the logger, in the moving average, in the second call
-# ([2022](https://github.com/jax-ml/jax/issues/9237)). Rebind the name in the same line, and copy what you want to keep.
+# ([2022](https://github.com/jax-ml/jax/issues/9237)).
 
 # %% claims=["P8"]
 with refused(RuntimeError):
     old + 1
 
+# %% [markdown]
+# So rebind the name in the line of the call, `state = step(state)`, and copy beforehand what you want to keep. The loop
+# below never has a second 4 MB buffer for its state; the snapshot is the one copy, and it is on purpose.
+
+# %% claims=["P8"]
 state = jnp.zeros(1_000_000)
 snapshot = jnp.copy(state)
 for _ in range(3):
@@ -662,7 +680,8 @@ print(f"eager, after 80 steps: {mse(params, x, y):.4f}")
 # the same four rows, the same 80 calls.
 
 # %%
-guess = predict("01-B1", "80 calls of jax.jit(habit). What is the loss afterwards?", ["0.0076", "3.7500", "it raises"])
+question = "80 calls of jax.jit(habit). What is the loss afterwards?"
+guess = predict("01-B1", question, ["0.0076", "3.7500", "it raises"])
 
 # %%
 fast_habit = watch(jax.jit(habit))
@@ -726,7 +745,8 @@ def train(optimizer, keep_state=True):
 
 
 choices = ["it raises", "trains like plain SGD", "trains like SGD with momentum"]
-guess = predict("01-W1", "SGD with momentum 0.9, and its new state is forgotten at each step. What happens?", choices)
+question = "SGD with momentum 0.9, and its new state is forgotten at each step. What happens?"
+guess = predict("01-W1", question, choices)
 
 # %%
 losses = {
