@@ -48,6 +48,11 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/apputils-extension/themes": {"theme": "JupyterLab Light"},
 }
+# Not a learner's, and slow to import.
+UNUSED = {
+    f"nbgrader.server_extensions.{name}": False
+    for name in ("assignment_list", "course_list", "formgrader", "validate_assignment")
+}
 
 
 @dataclass
@@ -105,6 +110,16 @@ class Desk:
         prompt = self.cell(number).locator(".jp-InputPrompt")
         prompt.filter(has_text=re.compile(r"\[\d+\]")).wait_for(timeout=60_000)
 
+    def end_kernels(self) -> None:
+        """Shut every kernel down, as a restarted server would find it."""
+        headers = {"Authorization": "token show"}
+        with urllib.request.urlopen(urllib.request.Request(f"{self.address}/api/sessions", headers=headers)) as reply:
+            sessions = json.load(reply)
+        self.page.goto("about:blank")
+        for session in sessions:
+            address = f"{self.address}/api/sessions/{session['id']}"
+            urllib.request.urlopen(urllib.request.Request(address, headers=headers, method="DELETE")).close()
+
     def save(self) -> None:
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("Control+s")
@@ -136,13 +151,17 @@ def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
         "IPYTHONDIR": str(home / "ipython"),
     }
     write_settings(home / "settings", SETTINGS)
+    (home / "config").mkdir()
+    (home / "config" / "jupyter_server_config.json").write_text(
+        json.dumps({"ServerApp": {"jpserver_extensions": UNUSED}})
+    )
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--IdentityProvider.token=show"]
     command += [f"--port={port}", "--ServerApp.port_retries=0", f"--ServerApp.root_dir={folder}"]
     with (home / "log").open("wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:
             address = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 180
             while not answers(f"{address}/api?token=show"):
                 assert server.poll() is None, (home / "log").read_text()
                 assert time.monotonic() < deadline, (home / "log").read_text()
@@ -161,9 +180,9 @@ def answers(address: str) -> bool:
         return False
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def desk(jupyterlab: tuple[str, Path, Path]) -> Iterator[Desk]:
-    """A fresh browser page on JupyterLab."""
+    """A browser page on JupyterLab, one for a module: opening it takes longer than all that is asked of it."""
     if not Path(CHROMIUM).exists():
         pytest.skip(f"there is no Chromium at {CHROMIUM}")
     from playwright.sync_api import sync_playwright
@@ -172,5 +191,7 @@ def desk(jupyterlab: tuple[str, Path, Path]) -> Iterator[Desk]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         page = browser.new_page(viewport={"width": 1200, "height": 1000})
-        yield Desk(folder, settings, address, page)
+        opened = Desk(folder, settings, address, page)
+        yield opened
+        opened.end_kernels()
         browser.close()

@@ -51,7 +51,7 @@ class Chart:
     _feed: Any
 
     def __init__(self) -> None:
-        self._shell = frontend.kernel_shell()
+        self._shell: Any = frontend.kernel_shell()
         self._widget: ChartWidget | None = None
         self._wire: Wire | None = None
         self._shown_in: int | None = None
@@ -106,6 +106,7 @@ class CallsChart(Chart):
         self._unsubscribe: Callable[[], None] | None = None
         self._still_owed = not self._done()
         self._changed = False
+        self._hooked = False
         self._show()
         if self._done():
             if self._shell is None:
@@ -118,6 +119,7 @@ class CallsChart(Chart):
         if self._shell is not None:
             # A watched function's record has no end; and the end of the cell is where a picture must be right.
             self._shell.events.register("post_run_cell", self._cell_ended)
+            self._hooked = True
 
     @property
     def finding(self) -> str:
@@ -145,27 +147,38 @@ class CallsChart(Chart):
             print(self._seen)
 
     def _stop(self) -> None:
-        """Hear of nothing more; what is drawn stays."""
+        """Hear of nothing more; what is drawn stays, and is right."""
         if self._unsubscribe is None:
             return
         self._unsubscribe()
         self._unsubscribe = None
-        if self._shell is not None:
+        self._commit()
+        if not self._still_owed:
+            self._unhook()
+
+    def _unhook(self) -> None:
+        if self._hooked:
+            self._hooked = False
             self._shell.events.unregister("post_run_cell", self._cell_ended)
-            self._changed = True
-            self._cell_ended()
+
+    def _commit(self) -> None:
+        if self._changed or self._done():
+            self._changed = False
+            if self._wire is not None:
+                self._wire.finish()
 
     def _cell_ended(self, _result: Any = None) -> None:
-        if self._done() and self._unsubscribe is not None:
-            self._stop()
-            return
-        if self._changed and self._wire is not None:
-            self._changed = False
-            self._wire.finish()
         if self._still_owed:
-            # Where widgets live this draws nothing: the chart above has it all.
+            # Where widgets live this draws nothing: the chart above has it all. It comes at the end of the cell, not
+            # of the block, so that what the learner prints in between stands nearer to the chart.
             self._still_owed = False
             frontend.publish(self.finding, model_id="", svg=still(self._feed))
+        if self._done():
+            self._stop()
+        if self._unsubscribe is not None:
+            self._commit()
+        else:
+            self._unhook()
 
 
 _moving: WeakKeyDictionary[Any, "weakref[CallsChart]"] = WeakKeyDictionary()

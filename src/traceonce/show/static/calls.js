@@ -75,7 +75,7 @@ class CallsView {
     const low = Math.floor(Math.log10(shortest) + 1e-9);
     const high = Math.max(low + 1, Math.ceil(Math.log10(longest) - 1e-9));
     const x = last === 1 ? () => (left + right) / 2 : linear([1, last], [left + 12, right - 12]);
-    const log = linear([low, high], [bottom, top]);
+    const log = linear([low, high], [bottom - 9, top + 7]);
     const y = (seconds) => log(Math.log10(Math.max(seconds, 1e-9)));
     const node = picture(height, `Time of each ${axis} of ${label}`, `${counts}. ${share}`);
 
@@ -107,7 +107,7 @@ class CallsView {
     const firsts = new Set(MARKS.map((mark) => placed.find((one) => one.mark === mark)).filter(Boolean));
     const order = placed.length > 12 ? [...firsts] : [...firsts, ...placed.filter((one) => !firsts.has(one))];
     for (const { n, mark, px, py } of order) {
-      const words = placed.length > 12 ? `first ${mark.short}: ${axis} ${n}` : `${axis} ${n}: ${mark.short}`;
+      const words = `${axis} ${n}: ${mark.short}`;
       const beside = [[px + 10, py + 4, "start"], [px - 10, py + 4, "end"], [px, py - 11, "middle"], [px, py + 19, "middle"]];
       const further = [-24, 32, -40, 48].map((shift) => [px - 6, py + shift, "start"]);
       const label = room.place(words, [...beside, ...further]);
