@@ -105,6 +105,14 @@ def test_version_1_with_a_bind_mounted_part_of_the_hierarchy(healthy, write):
     assert "killed 1 process here" in kills.found
 
 
+def test_a_group_below_the_mounted_part_is_found_in_it(healthy, write):
+    write("/proc/self/cgroup", "0::/pod/job/step\n")
+    write("/proc/self/mountinfo", CGROUP2_MOUNT.format(root="/pod/job"))
+    write("/sys/fs/cgroup/step/memory.max", str(7 * GIB))
+    (finding,) = memory.control_groups(healthy)
+    assert "7.0 GiB in /sys/fs/cgroup/step," in finding.found
+
+
 def test_version_1_writes_no_limit_as_a_huge_number(healthy, write):
     write("/proc/self/cgroup", "4:memory:/user/x\n0::/\n")
     write("/proc/self/mountinfo", CGROUP1_MOUNT.format(root="/") + CGROUP2_MOUNT.format(root="/"))

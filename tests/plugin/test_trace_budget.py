@@ -42,7 +42,9 @@ def suite(pytester, monkeypatch):
 
     def run(body: str, *options: str):
         pytester.makepyfile(test_it=HEAD + body)
-        arguments = ("-p", "traceonce.pytest_plugin", "-p", "no:cacheprovider", "--strict-markers", *options)
+        # Where the package is installed, the outer run has loaded the plugin already, which pytest remarks upon.
+        quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+        arguments = ("-p", "traceonce.pytest_plugin", "-p", "no:cacheprovider", "--strict-markers", *quiet, *options)
         return pytester.runpytest_inprocess(*arguments)
 
     return run
