@@ -105,7 +105,7 @@ def compile_event() -> bool:
 
 
 def explanation() -> bool:
-    """`explain` of one changed leaf among 1000, with one and with fifty earlier programs to choose from."""
+    """`explain` of one changed leaf among 1000."""
     tree = {f"layer{i}": np.ones(2, np.float32) for i in range(1000)}
     step = watch(jax.jit(lambda tree: tree["layer0"]))
     step(tree)

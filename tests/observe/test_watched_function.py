@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import threading
 
 import equinox as eqx
 import jax
@@ -163,6 +164,65 @@ def test_counts_stay_right_beyond_the_events_that_are_kept():
             step()
     assert seen[step].calls == calls.KEPT_CALLS + 500
     assert (len(seen.events), seen.dropped) == (calls.KEPT_CALLS, 500)
+
+
+def test_a_watched_function_of_jax_counts_as_ones_own():
+    sine = watch(jax.jit(jax.numpy.sin))
+    sine(X3)
+    assert (sine.counts.calls, sine.counts.compiles) == (1, 1)
+    assert [key.name for key in sine.seen] == ["sin"]
+
+
+def test_the_leak_checker_sees_the_users_leaks_and_none_of_the_observer():
+    kept = []
+
+    @watch
+    @jax.jit
+    def dirty(x):
+        kept.append(x)
+        return x * 2
+
+    @watch
+    @jax.jit
+    def clean(x):
+        return x * 2
+
+    with watch() as seen, jax.checking_leaks():
+        clean(X3)
+        with pytest.raises(Exception, match=r"[Ll]eaked"):
+            dirty(X3)
+    assert seen[clean].compiles == 1
+    kept.clear()
+
+
+def test_arguments_are_not_kept_alive():
+    @watch
+    @functools.partial(jax.jit, static_argnums=1)
+    def step(tree, mode):
+        return tree["x"] * 2
+
+    array = jax.device_put(np.ones(1234, np.float32))
+    pointer = array.unsafe_buffer_pointer()
+    with watch() as seen:
+        step({"x": array}, "a")
+        step({"x": array}, "b")
+    del array
+    gc.collect()
+    assert pointer not in [one.unsafe_buffer_pointer() for one in jax.live_arrays() if one.shape == (1234,)]
+    assert seen[step].compiles == 2
+
+
+def test_several_threads_lose_no_call():
+    step = watch(jax.jit(lambda x: x + 1))
+    step(X3)
+    with watch() as seen:
+        threads = [threading.Thread(target=lambda: [step(X3) for _ in range(500)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert seen[step].calls == 2000
+    assert len({event.thread for event in seen.events}) == 4
 
 
 def test_watching_twice_gives_the_same_function():

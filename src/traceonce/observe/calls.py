@@ -41,6 +41,17 @@ class CallLog:
         """Return the kept calls with a higher number than `number`."""
         return [entry for entry in tuple(self.entries) if entry[0] > number]
 
+    def start_after(self, number: int) -> float:
+        """Return when the first kept call after `number` began; infinity without one. Looks at few entries."""
+        entries = self.entries
+        if not entries:
+            return float("inf")
+        # Numbers are handed out in order and appended nearly in order, so the place can be computed.
+        first = max(0, number + 1 - entries[0][0])
+        return min(
+            (entry[1] for entry in itertools.islice(entries, first, first + 8) if entry[0] > number), default=0.0
+        )
+
     def raw(self, entry: Entry) -> tuple[Any, ...]:
         """Return an entry as the fields of an `Event`."""
         number, start, end, thread, traces, compiles, failed = entry

@@ -300,7 +300,7 @@ def _goes_on(made: Compilation, stage: Stage, frame: FrameType | None) -> bool:
 
 def compilation_of(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:
     """Begin the record of a new program, with the signature of the call that wants it."""
-    if evidence.is_jax(key):
+    if call is None and evidence.is_jax(key):  # what somebody watches is theirs, also jax.jit(jnp.sin)
         return Compilation(key, 0, at, call, None, "JAX's own helpers are not looked into.", own=False)
     signature, unread = None, _OUTSIDE
     if entry is not None:

@@ -114,16 +114,13 @@ def serial_of(thing: object) -> int:
     known = _serials.get(id(thing))
     if known is not None and known[0]() is thing:
         return known[1]
-    serial = next(_next_serial)
+    serial, address = next(_next_serial), id(thing)
     try:
-        reference = weakref.ref(thing)
+        # The entry goes when the object does, before its address can be given to another one.
+        reference = weakref.ref(thing, lambda _: _serials.pop(address, None))
     except TypeError:
-        return -id(thing)  # cannot be referred to weakly; an address may be given to another object later
-    _serials[id(thing)] = (reference, serial)
-    if len(_serials) > 10_000:
-        for address, (reference, _) in list(_serials.items()):
-            if reference() is None:
-                _serials.pop(address, None)
+        return -address  # cannot be referred to weakly; an address may be given to another object later
+    _serials[address] = (reference, serial)
     return serial
 
 

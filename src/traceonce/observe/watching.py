@@ -335,8 +335,7 @@ class Watch:
         for log, number in self._logs.items():
             calls = log.total() - number
             if calls or log.key in rows:
-                first = next((entry[1] for entry in tuple(log.entries) if entry[0] > number), float("inf"))
-                row = self._row(rows, log.key, first)
+                row = self._row(rows, log.key, log.start_after(number) if calls else float("inf"))
                 row.watched = True
                 row.calls += calls
         return rows
