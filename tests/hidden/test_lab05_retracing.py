@@ -1,0 +1,425 @@
+"""Hidden asserts of lab 05.
+
+Scores are distinct and evenly spaced, and a threshold lies in the middle between two of them, so that the number of hits and
+their order are beyond doubt in float32. Counts are asserted together with values. Where traces are counted, the size of the
+frames is one that no other assert uses: all asserts of a submission share one process and its caches.
+
+The reference is the same arithmetic in float64. Positions are below 10 and a path has at most 7 frames; a right float32
+answer is within about 1e-5 of it, and the wrong ones known are off by 1e-2 and more.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceonce.grade.hidden import Host, graded
+
+SLOTS = 6
+TOLERANCE = 2e-4
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Scores of shape (height, width), and a threshold that so and so many of them pass."""
+
+    scores: np.ndarray
+    threshold: float
+    gain: float
+
+
+def frame_with(lab, hits, size=(5, 7)):
+    count = size[0] * size[1]
+    scores = ((lab.rng.permutation(count) + 1) / (count + 1)).astype("float32").reshape(size)
+    return Frame(scores, float((count - hits + 0.5) / (count + 1)), float(lab.rng.uniform(0.2, 0.8)))
+
+
+def strongest(frame):
+    """Places (n, 2) and scores (n,) of the strongest hits, n at most SLOTS, in float64."""
+    order = np.argsort(-frame.scores, axis=None)[:SLOTS]
+    order = order[frame.scores.ravel()[order] > frame.threshold]
+    return np.stack(np.unravel_index(order, frame.scores.shape), 1).astype(float), np.float64(
+        frame.scores.ravel()[order]
+    )
+
+
+def state_of(lab):
+    return {
+        "position": lab.rng.uniform(1, 4, 2).astype("float32"),
+        "velocity": (lab.rng.choice([-1, 1], 2) * lab.rng.uniform(0.5, 1, 2)).astype("float32"),
+        "missed": np.int32(lab.rng.integers(2, 9)),
+    }
+
+
+def after(state, frame):
+    """The state after a frame."""
+    places, scores = strongest(frame)
+    predicted = np.float64(state["position"]) + state["velocity"]
+    if not len(scores):
+        return {"position": predicted, "velocity": np.float64(state["velocity"]), "missed": int(state["missed"]) + 1}
+    error = scores @ places / scores.sum() - predicted
+    gain = frame.gain
+    return {"position": predicted + gain * error, "velocity": state["velocity"] + 0.5 * gain * error, "missed": 0}
+
+
+def clip_of(lab, hits, size=(5, 7)):
+    """What `track` is given, and what it should return."""
+    frames = [frame_with(lab, count, size) for count in hits]
+    start = [int(number) for number in lab.rng.integers(1, 4, 2)]
+    state = {"position": np.float64(start), "velocity": np.zeros(2), "missed": 0}
+    path, missed = [], []
+    for frame in frames:
+        state = after(state, frame)
+        path.append(state["position"])
+        missed.append(state["missed"])
+    scores = Host(np.stack([frame.scores for frame in frames]))
+    arguments = (scores, [frame.threshold for frame in frames], [frame.gain for frame in frames], tuple(start))
+    return arguments, np.stack(path), missed
+
+
+def close(got, expected):
+    return np.shape(got) == np.shape(expected) and np.allclose(got, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def same_state(got, expected):
+    return (
+        got.keys() == expected.keys()
+        and close(got["position"], expected["position"])
+        and close(got["velocity"], expected["velocity"])
+        and int(got["missed"]) == expected["missed"]
+    )
+
+
+def traced(seen):
+    """Traces and compiles of anything at all."""
+    return seen.traces + seen.compiles + sum(seen.other_traces.values()) + sum(seen.other_compiles.values())
+
+
+def found(lab, frame):
+    places, scores, valid = lab.observe("detections", frame.scores, frame.threshold, jit=True).value
+    return np.asarray(places), np.asarray(scores), np.asarray(valid)
+
+
+# detections -----------------------------------------------------------------------------------------------------------
+
+
+@graded(
+    points=1,
+    task="detections",
+    title="The search runs inside jit",
+    hint="Compiled, `frame` is a tracer, and NumPy cannot sort or search it: np.argsort, np.argwhere and np.asarray want "
+    "numbers on the host. Use jnp and jax.lax.top_k, so that the search is part of the program.",
+)
+def test_search_runs_inside_jit(lab):
+    places, scores, valid = found(lab, frame_with(lab, 3))
+    assert places.shape == (SLOTS, 2)
+    assert scores.shape == valid.shape == (SLOTS,)
+
+
+@graded(
+    points=2,
+    task="detections",
+    title="The slots hold every hit, strongest first",
+    hint="A place or a score is missing, out of order, or has row and column swapped. Each hit counts, also where their "
+    "number is odd: rounding it to a convenient size loses some.",
+)
+def test_slots_hold_the_hits(lab):
+    for hits in (3, 5):
+        frame = frame_with(lab, hits)
+        places, scores, _ = found(lab, frame)
+        expected_places, expected_scores = strongest(frame)
+        assert close(places[:hits], expected_places)
+        assert close(scores[:hits], expected_scores)
+
+
+@graded(
+    points=1,
+    task="detections",
+    title="Of too many hits the strongest stay",
+    hint="With more hits than slots, keep the strongest SLOTS. jnp.nonzero(size=SLOTS) keeps the first ones in reading order.",
+)
+def test_surplus_hits_leave_the_strongest(lab):
+    frame = frame_with(lab, 11)
+    places, scores, valid = found(lab, frame)
+    assert valid.all()
+    assert close(places, strongest(frame)[0])
+    assert close(scores, strongest(frame)[1])
+
+
+@graded(
+    points=2,
+    task="detections",
+    title="Empty slots are marked, and score nothing",
+    hint="A slot without a hit needs valid False and score 0. Without the mask, what fills the slot is taken for a hit and "
+    "moves the average.",
+)
+def test_empty_slots_score_nothing(lab):
+    for hits in (0, 2):
+        _, scores, valid = found(lab, frame_with(lab, hits))
+        assert valid.tolist() == [True] * hits + [False] * (SLOTS - hits)
+        assert not scores[hits:].any()
+
+
+# start_state, track_frame ---------------------------------------------------------------------------------------------
+
+
+@graded(
+    points=1,
+    task="track_frame",
+    title="A frame with hits gives the tracker's numbers",
+    hint="Position, velocity or the missed count after one frame is not what `correct` gives for the same hits. Each place is "
+    "weighted by its score; the velocity moves by half the gain; a found frame sets missed to 0.",
+)
+def test_frame_gives_the_numbers(lab):
+    state, frame = state_of(lab), frame_with(lab, 4)
+    got = lab.call("track_frame", state, frame.scores, frame.threshold, frame.gain)
+    assert same_state(got, after(state, frame))
+
+
+@graded(
+    points=2,
+    task="track_frame",
+    title="A frame without hits coasts",
+    hint="Nothing found: the position moves by the velocity, the velocity stays, missed goes up by one. A NaN is 0 / 0: make the "
+    "divisor safe before the division.",
+)
+def test_frame_without_hits_coasts(lab):
+    state, frame = state_of(lab), frame_with(lab, 0)
+    got = lab.call("track_frame", state, frame.scores, frame.threshold, frame.gain)
+    assert same_state(got, after(state, frame))
+
+
+@graded(
+    points=2,
+    task="track_frame",
+    title="A whole clip follows the path of the broken tracker",
+    hint="The path differs over a clip with many, few and no hits. Compare frame by frame with `broken_track`, which is slow "
+    "and right.",
+)
+def test_clip_follows_the_path(lab):
+    arguments, path, missed = clip_of(lab, hits=(3, 9, 0, 1, 7, 4))
+    got_path, got_missed = lab.call("track", *arguments)
+    assert close(got_path, path)
+    assert list(got_missed) == missed
+
+
+@graded(
+    points=2,
+    task="track_frame",
+    title="Threshold and gain follow the arguments",
+    hint="After a first frame, another threshold and gain still give the result of the first ones. A value that the compiled "
+    "function closes over is as old as its trace: pass both as arguments.",
+)
+def test_exposure_follows_the_arguments(lab):
+    state, frame = state_of(lab), frame_with(lab, 3)
+    lab.call("track_frame", state, frame.scores, frame.threshold, frame.gain)
+    other = Frame(frame.scores, frame_with(lab, 6).threshold, 0.9 - frame.gain / 2)
+    got = lab.call("track_frame", state, other.scores, other.threshold, other.gain)
+    assert same_state(got, after(state, other))
+
+
+@graded(
+    points=3,
+    task="track_frame",
+    title="Three frames of a new size cost one trace and one compile of track_frame",
+    hint="Expected one trace and one compile for three calls, with the right state. None at all means that track_frame is not "
+    "itself a compiled function; more means that its program is thrown away or made anew: jax.clear_caches(), or a jit within "
+    "the call.",
+)
+def test_new_size_traces_once(lab):
+    state, frame = state_of(lab), frame_with(lab, 4, size=(6, 5))
+    seen = lab.observe("track_frame", state, frame.scores, frame.threshold, frame.gain, repeat=3)
+    assert same_state(seen.value, after(state, frame))
+    assert (seen.traces, seen.compiles) == (1, 1)
+
+
+@graded(
+    points=2,
+    task="track_frame",
+    title="Another threshold and gain cost no trace",
+    hint="New numbers traced or compiled again. A static argument is part of the key, and eqx.filter_jit makes every Python "
+    "number static: let both be traced. (The values are checked too.)",
+)
+def test_exposure_is_not_in_the_key(lab):
+    state, frame = state_of(lab), frame_with(lab, 3, size=(3, 8))
+    lab.call("track_frame", state, frame.scores, frame.threshold, frame.gain)
+    other = Frame(frame.scores, frame_with(lab, 5, size=(3, 8)).threshold, 0.9 - frame.gain / 2)
+    seen = lab.observe("track_frame", state, other.scores, other.threshold, other.gain)
+    assert same_state(seen.value, after(state, other))
+    assert traced(seen) == 0
+
+
+@graded(
+    points=3,
+    task="start_state",
+    title="After the first frame nothing is traced, in this clip or the next",
+    hint="A one-frame clip was tracked first; the next clip of that size traced or compiled again. If it is the second frame, the "
+    "state that start_state makes has other dtypes than the state that comes back: ints, or a weak float. Give each leaf its "
+    "dtype.",
+)
+def test_second_frame_traces_nothing(lab):
+    size = (7, 4)
+    first, _, _ = clip_of(lab, hits=(2,), size=size)
+    lab.call("track", *first)
+    arguments, path, missed = clip_of(lab, hits=(5, 0, 8, 3), size=size)
+    seen = lab.observe("track", *arguments)
+    got_path, got_missed = seen.value
+    assert close(got_path, path)
+    assert list(got_missed) == missed
+    assert traced(seen) == 0
+
+
+@graded(
+    points=1,
+    task="start_state",
+    title="The first state has the form of every later one",
+    hint="start_state should give position and velocity as float32 of shape (2,), and missed as an integer. The position comes "
+    "as two Python ints, and an int array is another contract than the floats that come back.",
+)
+def test_first_state_has_its_form(lab):
+    start = tuple(int(number) for number in lab.rng.integers(1, 9, 2))
+    state = lab.call("start_state", start)
+    assert state.keys() == {"position", "velocity", "missed"}
+    for name, values in {"position": start, "velocity": (0, 0)}.items():
+        assert np.asarray(state[name]).dtype == np.float32
+        assert close(state[name], np.float64(values))
+    assert np.asarray(state["missed"]).dtype.kind == "i"
+    assert int(state["missed"]) == 0
+
+
+# compile_guarded ------------------------------------------------------------------------------------------------------
+
+
+def lengths(lab, count):
+    """Different lengths."""
+    return [int(number) for number in lab.rng.choice(np.arange(3, 40), count, replace=False)]
+
+
+@graded(
+    points=2,
+    task="compile_guarded",
+    title="Without TRACE_GUARD the function is left as it was",
+    hint="Not set, empty or '0' means off: return jax.jit(function) and nothing else. A wrapper that only counts, or that never "
+    "raises, still costs something on every trace and stands in every traceback.",
+)
+def test_guard_is_free_when_off(lab):
+    for setting in (None, "", "0"):
+        assert lab.call("guard_log", setting, []) == [True]
+
+
+@graded(
+    points=1,
+    task="compile_guarded",
+    title="Without TRACE_GUARD new shapes are allowed",
+    hint="It raised though nobody asked for a guard. Look at os.environ before you wrap, and treat '0' as off.",
+)
+def test_guard_is_silent_when_off(lab):
+    one, two, three = lengths(lab, 3)
+    assert lab.call("guard_log", lab.rng.choice(["", "0"]).item(), [one, two, three])[:3] == [one, two, three]
+
+
+@graded(
+    points=2,
+    task="compile_guarded",
+    title="With TRACE_GUARD a known shape never raises",
+    hint="Three calls with one shape raised. A guard outside of jit counts calls; inside, it counts traces: "
+    "jax.jit(guard(function)).",
+)
+def test_known_shapes_never_raise(lab):
+    (one,) = lengths(lab, 1)
+    assert lab.call("guard_log", "1", [one, one, one])[:3] == [one, one, one]
+
+
+@graded(
+    points=2,
+    task="compile_guarded",
+    title="With TRACE_GUARD a trace too many raises",
+    hint="A second shape passed, though TRACE_GUARD was set. Read the variable when compile_guarded is called, not when the cell "
+    "is run; any value but '' and '0' means on.",
+)
+def test_trace_too_many_raises(lab):
+    one, two = lengths(lab, 2)
+    for setting in ("1", "yes"):
+        assert lab.call("guard_log", setting, [one, one, two])[:3] == [one, one, "RuntimeError"]
+
+
+@graded(
+    points=1,
+    task="compile_guarded",
+    title="The limit is max_traces",
+    hint="With max_traces=2, two shapes are fine and the third raises. Is the limit written into the code?",
+)
+def test_limit_is_the_argument(lab):
+    one, two, three = lengths(lab, 3)
+    assert lab.call("guard_log", "1", [one, two, one, three], 2)[:4] == [one, two, one, "RuntimeError"]
+
+
+@graded(
+    points=1,
+    task="compile_guarded",
+    title="Each guarded function has its own count",
+    hint="A second function was refused because of what the first one traced. A counter in a global is shared by all: keep it in "
+    "the wrapper.",
+)
+def test_guards_count_for_themselves(lab):
+    one, two = lengths(lab, 2)
+    for length in (one, two):
+        assert lab.call("guard_log", "1", [length, length])[:2] == [length, length]
+
+
+# check_direction ------------------------------------------------------------------------------------------------------
+
+
+def passes(lab):
+    return lab.call("notices") is False
+
+
+@graded(
+    points=1,
+    task="check_direction",
+    title="The test passes on the honest code, as often as it is run",
+    hint="It raised on code that is right. Compute the expected numbers by hand: v divided by its length + 0.001, to about four "
+    "digits.",
+)
+def test_honest_code_passes(lab):
+    assert passes(lab)
+    assert passes(lab)
+
+
+@graded(
+    points=3,
+    task="check_direction",
+    title="The test notices another constant",
+    hint="EPS was changed after your test had passed, and it passed again. Either it ran an old program (clear its cache, run the "
+    "plain body, or jit a fresh closure), or its input is so long that the constant does not matter, or it computes what it "
+    "expects from EPS itself.",
+)
+def test_notices_another_constant(lab):
+    assert passes(lab)
+    for factor in (lab.rng.uniform(3, 30), lab.rng.uniform(0.05, 0.4)):
+        assert lab.call("notices", EPS=0.001 * float(factor))
+
+
+@graded(
+    points=2,
+    task="check_direction",
+    title="The test notices an edited function",
+    hint="The body of the function was edited and your test passed. One short vector is not enough to see every edit: add one that "
+    "is long, with a negative entry, and compare each entry of the result.",
+)
+def test_notices_an_edited_function(lab):
+    assert passes(lab)
+    for old, new in {"sqrt": "abs", "sum": "max", "return v": "return abs(v)", "v**2": "v"}.items():
+        assert lab.call("notices_edit", old, new)
+
+
+@graded(
+    points=2,
+    task="check_direction",
+    title="The test passes again once the code is honest again",
+    hint="After a sabotage that your test had noticed, it raised on the honest code: it left a sabotaged program behind. Clear the "
+    "trace before you test, not after: an assert that raises skips what follows.",
+)
+def test_passes_after_sabotage(lab):
+    assert passes(lab)
+    assert lab.call("notices", EPS=float(lab.rng.uniform(0.005, 0.05)))
+    assert passes(lab)
