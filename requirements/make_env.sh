@@ -370,8 +370,10 @@ install() {
         say "Bringing the environment in $venv up to date."
     fi
     set -- pip install --python $venv/bin/python
+    # The lists are complete, so nothing is resolved again. Bytecode is written now: without it each process that may not write
+    # its own compiles all of JAX and Jupyter at every start.
     # shellcheck disable=SC2046  # as above
-    visibly "$uv" "$@" --require-hashes --no-build $(lists | sed 's/^/-r /') || give_up "The packages could not be installed"
+    visibly "$uv" "$@" --require-hashes --no-deps --no-build --compile-bytecode $(lists | sed 's/^/-r /') || give_up "The packages could not be installed"
     logged "$uv" "$@" --no-deps --no-build-isolation --offline -e . || give_up "The project itself could not be installed"
     wanted_stamp "$($venv/bin/python -I -c "$probe_program" | awk -F'|' '{ print $1 " " $2 }')" >"$stamp.part"
     mv "$stamp.part" "$stamp"
@@ -382,11 +384,13 @@ install() {
 # --- the lists -------------------------------------------------------------------------------------------------------
 
 # compile NAME SOURCES...: one list, in .bootstrap/pins. Versions stay as they are unless UPGRADE is set.
+# rfc3987-syntax is left out: jsonschema does without it (it only checks the format "iri"), and with it every process that
+# imports nbformat builds grammars for seconds.
 compile() {
     list=$1
     shift
     visibly "$uv" pip compile --quiet --universal --python "$python" --python-version 3.12 --generate-hashes --no-header --no-annotate \
-        --no-emit-index-url ${UPGRADE:+--upgrade} -o ".bootstrap/pins/$list.txt" "$@" >/dev/null ||
+        --no-emit-index-url --no-emit-package rfc3987-syntax ${UPGRADE:+--upgrade} -o ".bootstrap/pins/$list.txt" "$@" >/dev/null ||
         give_up "The list $list.txt could not be made"
 }
 
