@@ -105,7 +105,7 @@ def test_one_row_gives_one_number(lab):
     points=1,
     task="predict_one",
     title="The prediction is w·row + b",
-    hint="The number is not w·row + b. Is the bias in it, and once?",
+    hint="The number should be w·row + b. Is the bias in it, and once?",
 )
 def test_prediction_has_the_bias(lab):
     given = problem(lab)
@@ -119,7 +119,7 @@ def test_prediction_has_the_bias(lab):
     points=1,
     task="mse",
     title="The loss is a mean over however many rows there are",
-    hint="With another number of rows the value is off. Divide by the rows there are (jnp.mean), not by four, and do not "
+    hint="The value should hold for any number of rows. Divide by the rows there are (jnp.mean), not by four, and do not "
     "leave the sum undivided.",
 )
 def test_loss_is_a_mean_over_the_rows(lab):
@@ -131,8 +131,8 @@ def test_loss_is_a_mean_over_the_rows(lab):
     points=1,
     task="mse",
     title="Each row's features are added up, not each feature's rows",
-    hint="With as many rows as features the value is wrong, and no shape complains: look at the axis of your sum. The "
-    "features of a row lie along axis 1 of x.",
+    hint="With as many rows as features a wrong axis raises no error, so look at the axis of your sum. The features of a "
+    "row lie along axis 1 of x.",
 )
 def test_features_are_summed_for_each_row(lab):
     given = problem(lab, rows=3, features=3)
@@ -157,7 +157,7 @@ def test_loss_can_be_compiled(lab):
     points=2,
     task="sgd_step",
     title="The weights that come back have moved down the gradient",
-    hint="The returned w is not w - lr * gradient. If it is the old w, the update was computed and not returned; if it "
+    hint="The returned w should be w - lr * gradient. If it is the old w, the update was computed and not returned; if it "
     "moved the wrong way, look at the sign.",
 )
 def test_weights_move_down_the_gradient(lab):
@@ -170,7 +170,7 @@ def test_weights_move_down_the_gradient(lab):
     points=1,
     task="sgd_step",
     title="The bias is updated too",
-    hint="The returned b is not b - lr * gradient. jax.tree.map visits every leaf, so that none is forgotten.",
+    hint="The returned b should be b - lr * gradient. jax.tree.map visits every leaf, so that none is forgotten.",
 )
 def test_bias_moves_too(lab):
     given = problem(lab)
@@ -198,8 +198,8 @@ def test_rate_is_the_argument(lab):
     points=1,
     task="sgd_step",
     title="The step leaves its arguments alone",
-    hint="Your step changed the dict it was given: the caller's parameters are gone. Build a new one, with jax.tree.map or "
-    "{**params, 'w': ...}.",
+    hint="The dict that came in should be as it was: writing into it takes the caller's parameters away. Build a new one, "
+    "with jax.tree.map or {**params, 'w': ...}.",
 )
 def test_step_leaves_its_arguments_alone(lab):
     given = problem(lab)
@@ -244,7 +244,7 @@ def test_step_compiles_with_one_trace(lab):
     points=1,
     task="checked_set",
     title="The new array comes back",
-    hint="The value is not in the array that was returned. array.at[index].set(value) is a new array: return that one.",
+    hint="The value should be in the array that is returned. array.at[index].set(value) is a new array: return that one.",
 )
 def test_new_array_comes_back(lab):
     array, value = draw(lab.rng, 5), float(draw(lab.rng)) + 5
@@ -314,7 +314,7 @@ def state_of(lab, given):
     points=2,
     task="repaired_step",
     title="The update is in the state that comes back",
-    hint="The parameters in the new state are not p - lr * gradient of robust_loss. An .at[...] result that nobody keeps "
+    hint="The parameters in the new state should be p - lr * gradient of robust_loss. An .at[...] result that nobody keeps "
     "changes nothing: keep the new leaf, and the new dict around it.",
 )
 def test_update_is_in_the_new_state(lab):
@@ -328,8 +328,8 @@ def test_update_is_in_the_new_state(lab):
     points=1,
     task="repaired_step",
     title="No global decides the rate",
-    hint="The result depends on the global LR. Use the argument lr; compiled, a global would stay what it was at the first "
-    "call.",
+    hint="The result should not depend on the global LR. Use the argument lr; compiled, a global would stay what it was at "
+    "the first call.",
 )
 def test_no_global_decides_the_rate(lab):
     given = problem(lab)
@@ -355,8 +355,8 @@ def test_metric_is_returned(lab):
     points=1,
     task="repaired_step",
     title="No global is written",
-    hint="The step changed a global: HISTORY, a counter, or a rate. Compiled, it would do so once, while tracing. What "
-    "changes is returned.",
+    hint="The step should change no global: not HISTORY, no counter, no rate. Compiled, it would do so once, while "
+    "tracing. What changes is returned.",
 )
 def test_no_global_is_written(lab):
     given = problem(lab)
@@ -382,8 +382,8 @@ def test_step_counts_itself(lab):
     points=1,
     task="repaired_step",
     title="The state that came in is left alone, at every level",
-    hint="Your step changed the caller's state. dict(state) copies the outer dict alone: state['params'] is the same inner "
-    "dict in both. Build a new inner one.",
+    hint="The caller's state should be as it was. dict(state) copies the outer dict alone: state['params'] is the same "
+    "inner dict in both. Build a new inner one.",
 )
 def test_state_is_left_alone(lab):
     given = problem(lab)

@@ -2,7 +2,7 @@
 # kind: wrong
 # trap: reads lr from the global of the port
 # fails: test_no_global_decides_the_rate
-# hint: depends on the global LR
+# hint: depend on the global LR
 # ---
 
 # %% nbgrader={"grade_id": "repaired_step"}

@@ -2,7 +2,7 @@
 # kind: wrong
 # trap: hands the rate over through a global
 # fails: test_no_global_is_written
-# hint: changed a global
+# hint: should change no global
 # ---
 
 # %% nbgrader={"grade_id": "repaired_step"}
