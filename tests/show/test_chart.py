@@ -381,6 +381,26 @@ def test_plain_python_prints_the_record_when_the_block_is_left(capsys: pytest.Ca
     assert capsys.readouterr().out == "the record as text\n"
 
 
+def test_a_real_block_is_printed_when_it_is_left_also_by_an_exception(capsys: pytest.CaptureFixture[str]) -> None:
+    @watch
+    @jax.jit
+    def halve(x):
+        return x / 2
+
+    def two_calls_and_a_mistake() -> None:
+        with watch() as seen:
+            chart(seen)
+            halve(1.0)
+            halve(2.0)
+            raise KeyError("the learner's own")
+
+    with pytest.raises(KeyError, match="the learner's own"):
+        two_calls_and_a_mistake()
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["function", "calls", "traces"]
+    assert row.split()[:3] == ["halve", "2", "1"]
+
+
 def test_a_real_block_is_drawn(kernel: SimpleNamespace) -> None:
     @watch
     @jax.jit

@@ -127,6 +127,7 @@ def test_a_chart_is_reached_named_and_unfolded_by_keyboard(shown: Any) -> None:
     assert len(names) == 1
     assert names[0].startswith("Time of each call of step. 5 calls, 1 trace, 1 compile.")
     shown.page.keyboard.press("Enter")
+    assert shown.page.locator(".jp-Notebook.jp-mod-commandMode").count() == 1
     rows = shown.cell(1).locator("section table tbody tr")
     rows.wait_for()
     assert rows.count() == 1
@@ -138,7 +139,10 @@ def test_a_chart_is_reached_named_and_unfolded_by_keyboard(shown: Any) -> None:
 def test_a_prediction_is_answered_by_keyboard_and_revealed(shown: Any) -> None:
     group = shown.cell(3).get_by_role("group", name="Prediction 09-B1")
     group.get_by_role("radio", name="0.01").focus()
+    active = "[...document.querySelectorAll('.jp-Notebook .jp-Cell')].findIndex((c) => c.matches('.jp-mod-active'))"
+    before = shown.page.evaluate(active)
     shown.page.keyboard.press("ArrowDown")
+    assert shown.page.evaluate(active) == before  # the arrow was for the choices, not for the notebook
     second = group.get_by_role("radio", name="0.1", exact=True)
     assert second.is_checked()
     assert second.evaluate("e => e === document.activeElement")

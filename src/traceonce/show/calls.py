@@ -29,6 +29,8 @@ class Seen(Protocol):
 
     def subscribe(self, callback: "Callable[[Event], object]") -> Callable[[], None]: ...
 
+    def when_closed(self, callback: Callable[[], object]) -> object: ...
+
 
 class _Series:
     """The calls of one function, or its compiles where nobody watches its calls."""

@@ -40,7 +40,7 @@ def chart(record: Any) -> "Chart":
     if isinstance(record, Bars):
         return BarsChart(record)
     seen = getattr(record, "seen", record)  # a watched function carries its record
-    if all(hasattr(seen, name) for name in ("subscribe", "items", "events")):
+    if all(hasattr(seen, name) for name in ("subscribe", "when_closed", "items", "events")):
         return CallsChart(seen)
     raise TypeError(f"chart() draws what watch() returns, a Timeline or Bars, not {type(record).__name__}.")
 
@@ -114,8 +114,7 @@ class CallsChart(Chart):
             return
         _stop_earlier(seen, self)
         self._unsubscribe = seen.subscribe(self._take)
-        if (when_closed := getattr(seen, "when_closed", None)) is not None:
-            when_closed(self._closed)
+        seen.when_closed(self._closed)
         if self._shell is not None:
             # A watched function's record has no end; and the end of the cell is where a picture must be right.
             self._shell.events.register("post_run_cell", self._cell_ended)

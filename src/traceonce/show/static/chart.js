@@ -12,9 +12,7 @@ function render({ model, el }) {
   const drawing = html("div");
   const said = html("p", { class: "to-hidden", role: "status" });
   const hold = html("div");
-  // The notebook has shortcuts on Enter and Space; the toggle is the reader's.
-  const toggle = html("summary", { "data-lm-suppress-shortcuts": "true" }, "The numbers as a table");
-  const details = html("details", {}, toggle, hold);
+  const details = html("details", {}, html("summary", {}, "The numbers as a table"), hold);
   root.append(drawing, details, said);
   el.append(root);
   const view = new VIEWS[first.kind](drawing);
