@@ -200,7 +200,9 @@ def test_a_table_holds_integers_only():
         "function  calls  traces  lowerings  compiles  cache hits\n"
         "step          1       1          1         1           0"
     )
+    assert repr(seen) == str(seen)
     assert "<table>" in seen._repr_html_()
+    assert __file__ not in seen._repr_html_()  # a stored output must not depend on the machine
 
 
 def test_listeners_that_somebody_else_cleared_are_no_error(listeners):

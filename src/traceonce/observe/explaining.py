@@ -40,7 +40,7 @@ REPAIRS: dict[str, str] = {
 Step = Literal["first", "retrace", "recompile", "failed trace"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """Why one program of a function was made.
 
@@ -77,6 +77,9 @@ class Explanation:
             return REPAIRS["unknown"] if self.nearest is not None else ""
         return " ".join(REPAIRS[cause] for cause in dict.fromkeys(change.cause for change in self.changes))
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         call = "" if self.call is None else f", call {self.call}"
         lines = [f"{self.function.name}, program {self.number}{call}: {_STEPS[self.step]}"]
@@ -105,7 +108,7 @@ _STEPS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanations:
     """One explanation for each program that was made, in order. Printing it shows those after the first."""
 
@@ -124,6 +127,9 @@ class Explanations:
 
     def __getitem__(self, index: int) -> Explanation:
         return self.again[index]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.again)) or "nothing was compiled again"

@@ -41,7 +41,7 @@ class Holder:
         return f"{self.where}: {self.path}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Held:
     """A live buffer and what holds it. `complete` is `False` where the search had to stop early."""
 
@@ -49,6 +49,9 @@ class Held:
     bytes: int
     holders: tuple[Holder, ...]
     complete: bool
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         head = f"{self.array}, {written(self.bytes)}"
@@ -256,7 +259,7 @@ def _parts(where: Where, path: str, value: Any) -> Iterator[Root]:
 # -- letting go
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LetGo:
     """What `let_go` freed: live bytes before and after, each buffer counted once."""
 
@@ -267,6 +270,9 @@ class LetGo:
     def freed(self) -> int:
         """Bytes of arrays that are gone."""
         return self.before - self.after
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         return f"freed {written(self.freed)} of arrays, {written(self.after)} still live"

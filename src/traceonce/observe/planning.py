@@ -24,7 +24,7 @@ HIDING_OPTION = "xla_cpu_experimental_ynn_fusion_type"
 _COLUMNS = ("arguments", "outputs", "temporaries", "aliases", "total")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """Bytes that a compiled program needs.
 
@@ -49,6 +49,9 @@ class Plan:
         """Arguments, outputs and temporaries, with donated memory counted once."""
         return self.arguments + self.outputs + self.temporaries - self.aliases
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         width = max(map(len, _COLUMNS))
         lines = [f"{self.function} on {self.platform}"]
@@ -60,7 +63,7 @@ class Plan:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PlanComparison:
     """Plans side by side, in the order given. `plans[name]` is one of them."""
 
@@ -68,6 +71,9 @@ class PlanComparison:
 
     def __getitem__(self, name: str) -> Plan:
         return self.plans[name]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         first = next(iter(self.plans.values()))

@@ -54,7 +54,7 @@ class Captured:
         return f"{self.kind} {self.name}: {self.now}, unchanged"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Staleness:
     """What `stale` found."""
 
@@ -65,6 +65,9 @@ class Staleness:
     def changed(self) -> tuple[Captured, ...]:
         """What has changed since the last trace: the compiled program still uses the old value."""
         return tuple(one for one in self.captured if one.changed)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         listed = [one for one in self.captured if one.kind != "code" or one.changed]

@@ -210,7 +210,7 @@ class Watch:
         rows = self._labelled()
         if not rows:
             return f"<p>{html.escape(str(self))}</p>"
-        places = [key.location or "" for key, _ in self.items()]
+        places = ["" if key.file is None else evidence.place(key.file, key.line or 0) for key, _ in self.items()]
         head = ("function", "calls", "traces", "lowerings", "compiles", "cache hits")
         body = "".join(
             f'<tr><th scope="row" style="text-align:left" title="{html.escape(place, quote=True)}">'
@@ -226,7 +226,7 @@ class Watch:
         )
 
     def __repr__(self) -> str:
-        return f"<Watch {self._state}: {len(self)} functions>"
+        return str(self)  # what a notebook shows where it may not show HTML
 
     def _labelled(self) -> list[tuple[str, tuple[str, ...]]]:
         used: dict[str, int] = {}
