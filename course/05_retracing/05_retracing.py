@@ -155,37 +155,41 @@ guess_rhythm.reveal(parts[explain(step)[-1].changes[0].path])
 guess_second.reveal(parts[explain(step)[0].changes[0].path])
 
 # %% [markdown]
-# Two faults, then. The rate is a Python float, and the bias began as one. Both need the table that you make now: one
-# function, called with `base`, and then with **one** thing changed. `row` prints how many traces and compiles that
-# cost, and what `explain` says.
+# Two faults, then. The rate is a Python float, and the bias began as one. Both are rows of a table that you make now: a
+# function is called with `base`, and then with **one** thing changed. `row` prints the traces and compiles of the second
+# call, and what `explain` says.
+
 
 # %%
-from functools import partial
+def new_total():
+    def total(tree, power):
+        return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(tree)) ** power
 
-
-@watch
-@partial(jax.jit, static_argnames="power")
-def total(tree, power):
-    return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(tree)) ** power
+    return watch(jax.jit(total, static_argnames="power"))
 
 
 v, s = jnp.ones(4), jnp.float32(1.0)
 base = {"v": v, "s": s}
-print(float(total(base, power=1)))
+print(float(new_total()(base, power=1)))
 
 # %%
+from contextlib import nullcontext
+
+UNCHANGED = nullcontext()
 DEVICE = str(jax.devices()[0])  # cpu:0, or cuda:0
 
 
-def row(change, *args, **kwargs):
-    """Call `total` with one thing changed; print traces, compiles and the explanation."""
-    before = total.counts
-    total(*args, **kwargs)
-    new = (total.counts.traces - before.traces, total.counts.compiles - before.compiles)
-    why = explain(total)[-1].changes if any(new) else ()
+def row(change, *args, setting=UNCHANGED, **kwargs):
+    """Call a new `total` with `base`, then with one thing changed: traces, compiles, and why."""
+    total = new_total()
+    total(base, power=1)
+    with setting:
+        total(*args, **kwargs)
+    traces, compiles = total.counts.traces - 1, total.counts.compiles - 1
+    why = [each for again in explain(total) for each in again.changes]
     said = "; ".join(each.cause if each.cause == "sharding" else str(each) for each in why)
-    print(f"{change:24} {new[0]} {new[1]}  {said.replace(DEVICE, 'device 0')}")
-    return new
+    print(f"{change:24} {traces} {compiles}  {said.replace(DEVICE, 'device 0')}")
+    return total
 
 
 # %%
@@ -194,13 +198,13 @@ guess = predict("05-R2", question, [0, 1, 2, 3, 4])
 
 # %% claims=["R2"]
 print(f"{'changed':24} traces, compiles, why")
-rows = [
+functions = [
     row("the values", {"v": 3 * v, "s": 2 * s}, power=1),
     row("NumPy arrays", {"v": np.ones(4, "float32"), "s": np.float32(1)}, power=1),
     row("NumPy in float64", {"v": np.ones(4), "s": s}, power=1),
     row("order of the keys", {"s": s, "v": v}, power=1),
 ]
-guess.reveal(sum(traces for traces, _ in rows))
+guess.reveal(sum(total.counts.traces - 1 for total in functions))
 
 # %% [markdown]
 # The key describes arrays, it does not contain them. NumPy's float64 becomes float32 on the way in (JAX's default), and a
@@ -211,23 +215,26 @@ guess.reveal(sum(traces for traces, _ in rows))
 _ = row("one more element", {"v": jnp.ones(5), "s": s}, power=1)
 _ = row("dtype", {"v": jnp.ones(4, "int32"), "s": s}, power=1)
 _ = row("a Python number", {"v": v, "s": 1.0}, power=1)
-_ = row("None for an array", {"v": None, "s": s}, power=1)
+_ = row("None for an array", {"v": v, "s": None}, power=1)
 _ = row("one more entry", {"v": v, "s": s, "t": s}, power=1)
 _ = row("a tuple for the dict", (v, s), power=1)
 
 # %% [markdown]
-# An `OrderedDict` has an order on purpose, so there the order is structure. Further down the list the array data plays no
-# part at all: a static value, how an argument was passed, a setting of JAX that was changed for one call.
+# An `OrderedDict` has an order on purpose, so there the order is structure. In the other rows the arrays play no part at
+# all: a static value, how an argument was passed, a setting of JAX that was changed for one call.
 
 # %% claims=["R2"]
 from collections import OrderedDict
 
-_ = row("OrderedDict", OrderedDict(v=v, s=s), power=1)
-_ = row("OrderedDict, other order", OrderedDict(s=s, v=v), power=1)
+_ = row("an OrderedDict", OrderedDict(v=v, s=s), power=1)
 _ = row("a static value", base, power=2)
 _ = row("by keyword", tree=base, power=1)
-with jax.default_matmul_precision("default"):
-    _ = row("a setting of JAX", base, power=1)
+_ = row("a setting", base, power=1, setting=jax.default_matmul_precision("default"))
+
+ordered = new_total()
+for tree in (OrderedDict(v=v, s=s), OrderedDict(s=s, v=v)):
+    ordered(tree, power=1)
+print("two orders of an OrderedDict:", ordered.counts.traces, "traces")
 
 # %% [markdown]
 # ### A compile with no trace
@@ -241,13 +248,13 @@ loaded = {"v": jax.device_put(np.ones(4, "float32"), jax.devices()[0]), "s": s}
 print("same device:", loaded["v"].devices() == v.devices())
 print("same type:  ", jax.typeof(loaded["v"]) == jax.typeof(v))
 outcomes = ["0 traces, 0 compiles", "0 traces, 1 compile", "1 trace, 1 compile"]
-guess = predict("05-A14", "total(loaded, power=1): what does it cost?", outcomes)
+guess = predict("05-A14", "After total(base), total(loaded): what does it cost?", outcomes)
 
 # %% claims=["R2"]
+total = row("put on its device", loaded, power=1)
 chart(total.seen)
-traces, compiles = row("put on its device", loaded, power=1)
 print("committed:", v.committed, "->", loaded["v"].committed)
-guess.reveal(outcomes[traces + compiles])
+guess.reveal(outcomes[total.counts.traces + total.counts.compiles - 2])
 
 # %% [markdown]
 # An array that you place is **committed**: JAX may not move it. That belongs to the key of the executable and not to that
@@ -259,7 +266,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 mesh = jax.make_mesh((1,), ("rows",))
 spread = {"v": jax.device_put(v, NamedSharding(mesh, PartitionSpec("rows"))), "s": s}
-_ = row("another sharding", spread, power=1)
+total = new_total()
+for placed in (loaded, spread):
+    total(placed, power=1)
+print("another layout:", total.counts.traces, "traces; cause:", explain(total)[-1].changes[0].cause)
 
 # %% [markdown]
 # Even on one device, a mesh is another layout, and this one costs a trace too. Lesson 11 has eight devices to spread over.
@@ -305,7 +315,8 @@ guess = predict("05-A02", "How many of these are weak: " + "; ".join(ways) + "?"
 
 # %% claims=["R4"]
 weak = {way: jax.typeof(eval(way)).weak_type for way in ways}
-print(weak)
+for way, is_weak in weak.items():
+    print(f"{way:18} {'weak' if is_weak else 'strong'}")
 guess.reveal(sum(weak.values()))
 
 # %% [markdown]
@@ -345,6 +356,9 @@ print("sum:", int(running), " traces:", add.counts.traces)
 
 
 # %%
+from functools import partial
+
+
 def scaled(v, n):
     return v * n
 
@@ -1026,9 +1040,9 @@ ratio = round(swapped["value"] / first["value"], 3)
 guess.reveal({1.0: notices[0], 0.5: notices[1], 2.0: notices[2]}[ratio])
 
 # %% [markdown]
-# Whoever can write to that folder decides what you compute. It also trusts whatever is not part of the key, such as a
-# driver or a library that was exchanged under the same version. So: a folder of your own, never one for all users; and
-# wipe it after an upgrade, or when a result cannot be explained.
+# Whoever can write to that folder decides what you compute. Neither does the key know of a library that was exchanged under
+# the same version. So: a folder of your own, never one for all users; and wipe it after an upgrade, or when a result cannot
+# be explained.
 
 # %%
 import shutil

@@ -106,8 +106,9 @@ def found(lab, frame):
     points=1,
     task="detections",
     title="The search runs inside jit",
-    hint="Compiled, `frame` is a tracer, and NumPy cannot sort or search it: np.argsort, np.argwhere and np.asarray want "
-    "numbers on the host. Use jnp and jax.lax.top_k, so that the search is part of the program.",
+    hint="detections should run inside jit, where `frame` is a tracer and NumPy cannot sort or search it: "
+    "np.argsort, np.argwhere and np.asarray want numbers. Use jnp and jax.lax.top_k, so that the search is "
+    "part of the program.",
 )
 def test_search_runs_inside_jit(lab):
     places, scores, valid = found(lab, frame_with(lab, 3))
@@ -119,8 +120,8 @@ def test_search_runs_inside_jit(lab):
     points=2,
     task="detections",
     title="The slots hold every hit, strongest first",
-    hint="A place or a score is missing, out of order, or has row and column swapped. Each hit counts, also where their "
-    "number is odd: rounding it to a convenient size loses some.",
+    hint="Each hit should be in a slot, strongest first, its place as (row, column). Look for row and column "
+    "swapped, and for an odd number of hits: rounding it to a convenient size loses some.",
 )
 def test_slots_hold_the_hits(lab):
     for hits in (3, 5):
@@ -135,7 +136,8 @@ def test_slots_hold_the_hits(lab):
     points=1,
     task="detections",
     title="Of too many hits the strongest stay",
-    hint="With more hits than slots, keep the strongest SLOTS. jnp.nonzero(size=SLOTS) keeps the first ones in reading order.",
+    hint="With more hits than slots, the strongest SLOTS should stay. jnp.nonzero(size=SLOTS) keeps the first ones "
+    "in reading order.",
 )
 def test_surplus_hits_leave_the_strongest(lab):
     frame = frame_with(lab, 11)
@@ -149,8 +151,8 @@ def test_surplus_hits_leave_the_strongest(lab):
     points=2,
     task="detections",
     title="Empty slots are marked, and score nothing",
-    hint="A slot without a hit needs valid False and score 0. Without the mask, what fills the slot is taken for a hit and "
-    "moves the average.",
+    hint="A slot without a hit should have valid False and score 0. Without the mask, what fills the slot is taken "
+    "for a hit and moves the average.",
 )
 def test_empty_slots_score_nothing(lab):
     for hits in (0, 2):
@@ -166,8 +168,8 @@ def test_empty_slots_score_nothing(lab):
     points=1,
     task="track_frame",
     title="A frame with hits gives the tracker's numbers",
-    hint="Position, velocity or the missed count after one frame is not what `correct` gives for the same hits. Each place is "
-    "weighted by its score; the velocity moves by half the gain; a found frame sets missed to 0.",
+    hint="After one frame the state should be what `correct` gives for the same hits: each place is weighted by its "
+    "score, the velocity moves by half the gain, and a found frame sets missed to 0.",
 )
 def test_frame_gives_the_numbers(lab):
     state, frame = state_of(lab), frame_with(lab, 4)
@@ -179,8 +181,8 @@ def test_frame_gives_the_numbers(lab):
     points=2,
     task="track_frame",
     title="A frame without hits coasts",
-    hint="Nothing found: the position moves by the velocity, the velocity stays, missed goes up by one. A NaN is 0 / 0: make the "
-    "divisor safe before the division.",
+    hint="With nothing found, the position moves by the velocity, the velocity stays, and missed goes up by one. A "
+    "NaN would be 0 / 0: make the divisor safe before the division.",
 )
 def test_frame_without_hits_coasts(lab):
     state, frame = state_of(lab), frame_with(lab, 0)
@@ -192,8 +194,8 @@ def test_frame_without_hits_coasts(lab):
     points=2,
     task="track_frame",
     title="A whole clip follows the path of the broken tracker",
-    hint="The path differs over a clip with many, few and no hits. Compare frame by frame with `broken_track`, which is slow "
-    "and right.",
+    hint="Over a clip with many, few and no hits the path should be that of `broken_track`, which is slow and "
+    "right: compare the two frame by frame.",
 )
 def test_clip_follows_the_path(lab):
     arguments, path, missed = clip_of(lab, hits=(3, 9, 0, 1, 7, 4))
@@ -206,7 +208,7 @@ def test_clip_follows_the_path(lab):
     points=2,
     task="track_frame",
     title="Threshold and gain follow the arguments",
-    hint="After a first frame, another threshold and gain still give the result of the first ones. A value that the compiled "
+    hint="After a first frame, another threshold and gain should give another result. A value that the compiled "
     "function closes over is as old as its trace: pass both as arguments.",
 )
 def test_exposure_follows_the_arguments(lab):
@@ -221,9 +223,9 @@ def test_exposure_follows_the_arguments(lab):
     points=3,
     task="track_frame",
     title="Three frames of a new size cost one trace and one compile of track_frame",
-    hint="Expected one trace and one compile for three calls, with the right state. None at all means that track_frame is not "
-    "itself a compiled function; more means that its program is thrown away or made anew: jax.clear_caches(), or a jit within "
-    "the call.",
+    hint="Three calls with a new size should cost one trace and one compile, and give the right state. None at all "
+    "means that track_frame is not itself a compiled function; more means that its program is thrown away or "
+    "made anew: jax.clear_caches(), or a jit within the call.",
 )
 def test_new_size_traces_once(lab):
     state, frame = state_of(lab), frame_with(lab, 4, size=(6, 5))
@@ -236,8 +238,8 @@ def test_new_size_traces_once(lab):
     points=2,
     task="track_frame",
     title="Another threshold and gain cost no trace",
-    hint="New numbers traced or compiled again. A static argument is part of the key, and eqx.filter_jit makes every Python "
-    "number static: let both be traced. (The values are checked too.)",
+    hint="Another threshold and gain should cost no trace and no compile, and give the right state. A static "
+    "argument is part of the key, and eqx.filter_jit makes every Python number static: let both be traced.",
 )
 def test_exposure_is_not_in_the_key(lab):
     state, frame = state_of(lab), frame_with(lab, 3, size=(3, 8))
@@ -252,9 +254,9 @@ def test_exposure_is_not_in_the_key(lab):
     points=3,
     task="start_state",
     title="After the first frame nothing is traced, in this clip or the next",
-    hint="A one-frame clip was tracked first; the next clip of that size traced or compiled again. If it is the second frame, the "
-    "state that start_state makes has other dtypes than the state that comes back: ints, or a weak float. Give each leaf its "
-    "dtype.",
+    hint="After a clip of one frame, the next clip of that size should trace nothing and follow the path. If its "
+    "second frame traces, the state that start_state makes has other dtypes than the state that comes back: "
+    "ints, or a weak float. Give each leaf its dtype.",
 )
 def test_second_frame_traces_nothing(lab):
     size = (7, 4)
@@ -272,8 +274,9 @@ def test_second_frame_traces_nothing(lab):
     points=1,
     task="start_state",
     title="The first state has the form of every later one",
-    hint="start_state should give position and velocity as float32 of shape (2,), and missed as an integer. The position comes "
-    "as two Python ints, and an int array is another contract than the floats that come back.",
+    hint="start_state should give position and velocity as float32 of shape (2,), and missed as an integer 0. The "
+    "position comes as two Python ints, and an int array is another contract than the floats that come back. "
+    "Give each leaf its dtype.",
 )
 def test_first_state_has_its_form(lab):
     start = tuple(int(number) for number in lab.rng.integers(1, 9, 2))
@@ -298,8 +301,8 @@ def lengths(lab, count):
     points=2,
     task="compile_guarded",
     title="Without TRACE_GUARD the function is left as it was",
-    hint="Not set, empty or '0' means off: return jax.jit(function) and nothing else. A wrapper that only counts, or that never "
-    "raises, still costs something on every trace and stands in every traceback.",
+    hint="Not set, empty or '0' means off: return jax.jit(function) and nothing else. A wrapper that only counts, "
+    "or that never raises, still costs something on every trace and stands in every traceback.",
 )
 def test_guard_is_free_when_off(lab):
     for setting in (None, "", "0"):
@@ -310,7 +313,8 @@ def test_guard_is_free_when_off(lab):
     points=1,
     task="compile_guarded",
     title="Without TRACE_GUARD new shapes are allowed",
-    hint="It raised though nobody asked for a guard. Look at os.environ before you wrap, and treat '0' as off.",
+    hint="Nobody asked for a guard, so new shapes should pass. Look at os.environ before you wrap, and treat '0' as "
+    "off.",
 )
 def test_guard_is_silent_when_off(lab):
     one, two, three = lengths(lab, 3)
@@ -321,7 +325,7 @@ def test_guard_is_silent_when_off(lab):
     points=2,
     task="compile_guarded",
     title="With TRACE_GUARD a known shape never raises",
-    hint="Three calls with one shape raised. A guard outside of jit counts calls; inside, it counts traces: "
+    hint="Calls with one shape should never raise. A guard outside of jit counts calls; inside, it counts traces: "
     "jax.jit(guard(function)).",
 )
 def test_known_shapes_never_raise(lab):
@@ -333,8 +337,8 @@ def test_known_shapes_never_raise(lab):
     points=2,
     task="compile_guarded",
     title="With TRACE_GUARD a trace too many raises",
-    hint="A second shape passed, though TRACE_GUARD was set. Read the variable when compile_guarded is called, not when the cell "
-    "is run; any value but '' and '0' means on.",
+    hint="With TRACE_GUARD set, a second shape should raise a RuntimeError. Read the variable when compile_guarded "
+    "is called, not when the cell is run; any value but '' and '0' means on.",
 )
 def test_trace_too_many_raises(lab):
     one, two = lengths(lab, 2)
@@ -346,7 +350,7 @@ def test_trace_too_many_raises(lab):
     points=1,
     task="compile_guarded",
     title="The limit is max_traces",
-    hint="With max_traces=2, two shapes are fine and the third raises. Is the limit written into the code?",
+    hint="With max_traces=2, two shapes are fine and the third should raise. Is the limit written into the code?",
 )
 def test_limit_is_the_argument(lab):
     one, two, three = lengths(lab, 3)
@@ -357,8 +361,8 @@ def test_limit_is_the_argument(lab):
     points=1,
     task="compile_guarded",
     title="Each guarded function has its own count",
-    hint="A second function was refused because of what the first one traced. A counter in a global is shared by all: keep it in "
-    "the wrapper.",
+    hint="A second guarded function should start its count from zero. A counter in a global is shared by all: keep "
+    "it in the wrapper.",
 )
 def test_guards_count_for_themselves(lab):
     one, two = lengths(lab, 2)
@@ -377,8 +381,8 @@ def passes(lab):
     points=1,
     task="check_direction",
     title="The test passes on the honest code, as often as it is run",
-    hint="It raised on code that is right. Compute the expected numbers by hand: v divided by its length + 0.001, to about four "
-    "digits.",
+    hint="The test should return quietly on code that is right, each time. Compute the expected numbers by hand: v "
+    "divided by its length + 0.001, to about four digits.",
 )
 def test_honest_code_passes(lab):
     assert passes(lab)
@@ -389,9 +393,9 @@ def test_honest_code_passes(lab):
     points=3,
     task="check_direction",
     title="The test notices another constant",
-    hint="EPS was changed after your test had passed, and it passed again. Either it ran an old program (clear its cache, run the "
-    "plain body, or jit a fresh closure), or its input is so long that the constant does not matter, or it computes what it "
-    "expects from EPS itself.",
+    hint="With another EPS your test should raise an AssertionError, also when it has passed before. A test is "
+    "blind if it ran an old program (clear its cache, run the plain body, or jit a fresh closure), if its "
+    "input is so long that the constant does not matter, or if it computes what it expects from EPS itself.",
 )
 def test_notices_another_constant(lab):
     assert passes(lab)
@@ -403,8 +407,8 @@ def test_notices_another_constant(lab):
     points=2,
     task="check_direction",
     title="The test notices an edited function",
-    hint="The body of the function was edited and your test passed. One short vector is not enough to see every edit: add one that "
-    "is long, with a negative entry, and compare each entry of the result.",
+    hint="An edited body should make your test raise an AssertionError. One short vector is not enough to see every "
+    "edit: add one that is long, with a negative entry, and compare each entry of the result.",
 )
 def test_notices_an_edited_function(lab):
     assert passes(lab)
@@ -416,8 +420,8 @@ def test_notices_an_edited_function(lab):
     points=2,
     task="check_direction",
     title="The test passes again once the code is honest again",
-    hint="After a sabotage that your test had noticed, it raised on the honest code: it left a sabotaged program behind. Clear the "
-    "trace before you test, not after: an assert that raises skips what follows.",
+    hint="Your test should notice a sabotage, and pass again once the code is honest. Clear the trace before you "
+    "test, not after: an assert that raises skips what follows, and leaves a sabotaged program behind.",
 )
 def test_passes_after_sabotage(lab):
     assert passes(lab)

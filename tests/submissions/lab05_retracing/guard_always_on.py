@@ -2,7 +2,7 @@
 # kind: wrong
 # trap: guards whatever the variable says
 # fails: test_guard_is_silent_when_off, test_guard_is_free_when_off
-# hint: It raised though nobody asked
+# hint: Nobody asked for a guard
 # ---
 
 # %% nbgrader={"grade_id": "compile_guarded"}
