@@ -20,7 +20,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 # nbval runs a fresh kernel for each notebook; loadscope keeps the cells of one notebook in one worker.
-NBVAL = ["--nbval", "--nbval-cell-timeout=60", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope"]
+NBVAL = [
+    "--nbval",
+    "--tb=short",
+    "--nbval-cell-timeout=60",
+    "--nbval-kernel-startup-timeout=120",
+    "-p",
+    "no:cacheprovider",
+    "-n",
+    "2",
+    "--dist",
+    "loadscope",
+]
 
 
 @dataclass(frozen=True)
