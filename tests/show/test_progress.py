@@ -24,6 +24,14 @@ def test_the_table_counts_by_lesson() -> None:
     )
 
 
+def test_an_answer_after_the_reveal_is_not_counted_as_predicted() -> None:
+    guess = predict("01-P3", "What?", ["a", "b"])
+    guess.reveal("a")
+    guess.choose("a")
+    (lesson,) = progress().lessons
+    assert (lesson.asked, lesson.predicted, lesson.revealed, lesson.as_measured) == (1, 0, 1, 0)
+
+
 def test_the_panel_has_headings_a_caption_and_header_cells() -> None:
     some_answers()
     html = progress().html()
