@@ -8,6 +8,7 @@ the two is printed beside the difference.
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
@@ -152,7 +153,7 @@ def sampling() -> bool:
 
 def main() -> int:
     """Run every measurement; 1 where a budget is not kept."""
-    print(f"JAX {jax.__version__} on {jax.default_backend()}")
+    print(f"JAX {jax.__version__} on {jax.default_backend()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     kept = [measure() for measure in (steady_call, compile_event, explanation, many_events, sampling)]
     return 0 if all(kept) else 1
 

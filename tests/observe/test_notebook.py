@@ -84,6 +84,15 @@ def test_a_displayed_array_is_held_by_the_outputs_until_they_are_let_go(notebook
     assert freed.freed >= 32100 * 4
 
 
+def test_what_reset_out_leaves_behind_is_let_go_too(notebook):
+    notebook.run("x = jnp.ones(32400); x")
+    notebook.run("del x")
+    notebook.run("%reset -f out")
+    assert live(32400) == 1
+    let_go()
+    assert live(32400) == 0
+
+
 def test_an_array_shown_with_a_semicolon_is_not_held(notebook):
     notebook.run("y = jnp.ones(32200); y;")
     notebook.run("del y")

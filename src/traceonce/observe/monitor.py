@@ -294,8 +294,10 @@ def _goes_on(made: Compilation, stage: Stage, frame: FrameType | None) -> bool:
         return False
     if stage == "compile" and made.lowered:
         return True
-    ahead = evidence.entered_ahead(frame)
-    return made.signature is not None and not made.lowered and (ahead is None or ahead == made.signature.ahead)
+    if made.signature is None or made.lowered:
+        return False
+    # A call lowers what it has traced. Ahead of time that can be another call, or none that the stack shows.
+    return not made.signature.ahead or evidence.entered_ahead(frame) is not False
 
 
 def compilation_of(key: FunctionKey, at: float, call: int | None, entry: evidence.Entry | None) -> Compilation:

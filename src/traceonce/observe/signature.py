@@ -148,6 +148,7 @@ def _kind_of(function: Any) -> str:
 # -- leaves
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), np.dtype, type, enum.Enum)
+_Tracer = jax.core.Tracer
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -185,15 +186,14 @@ def _shown(value: Any) -> str:
 
 def array_leaf(value: Any) -> ArrayLeaf | None:
     """Describe a value that JAX traces, or return `None` for one that it does not."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, _Tracer):
         kind = jax.typeof(value)
         weak = bool(getattr(kind, "weak_type", False))
         return ArrayLeaf(getattr(kind, "shape", ()), _dtype(kind), weak, None, None, type(value).__name__)
     if isinstance(value, jax.Array):
-        kind = jax.typeof(value) if getattr(value, "aval", None) is None else value.aval
-        return ArrayLeaf(
-            kind.shape, kind.dtype, bool(getattr(kind, "weak_type", False)), value.committed, value.sharding, None
-        )
+        kind = value.aval
+        weak = getattr(kind, "weak_type", False)
+        return ArrayLeaf(kind.shape, kind.dtype, weak, value.committed, value.sharding, None)
     if isinstance(value, (np.ndarray, np.generic)) or type(value) in _NUMBERS:
         try:
             kind = jax.typeof(value)

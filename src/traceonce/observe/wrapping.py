@@ -40,7 +40,7 @@ class WatchedFunction:
         self._log = CallLog(self.key)
         self._numbers = self._log.numbers
         self._keep = self._log.entries.append
-        self._first = self.jitted
+        self._call = self._call_first if self.jitted else function
         self.at_last_trace: tuple[Snapshot, Callable[[], Any] | None] | None = None
         self.seen: Watch = Watch.of_function(self._log, everything=everything)
         MONITOR.acquire()
@@ -70,7 +70,7 @@ class WatchedFunction:
         start = perf_counter()
         try:
             calls.append(call)
-            result = self.__wrapped__(*args, **kwargs)
+            result = self._call(*args, **kwargs)
         except BaseException:
             end = perf_counter()
             del calls[next((i for i, one in enumerate(calls) if one is call), len(calls)) :]
@@ -78,23 +78,23 @@ class WatchedFunction:
             raise
         end = perf_counter()
         calls.pop()
-        if state.ended or calls or MONITOR.subscribers or self._first:
+        if state.ended or calls or MONITOR.subscribers:
             self._finish(state, (next(self._numbers), start, end, state.ident, 0, 0, False), args)
-            if self._first:
-                self._note_first(args, kwargs)
         else:
             self._keep((next(self._numbers), start, end, state.ident, 0, 0, False))
         return result
 
-    def _note_first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Remember what the first call looked like if it was compiled before anybody watched."""
-        self._first = False
-        if any(call.compiles for call in self.seen.events if call.kind == "call"):
-            return
-        made = compilation_of(self.key, perf_counter(), 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
-        if not HISTORY.knows(made):
-            made.cached = True
-            HISTORY.add(made)
+    def _call_first(self, *args: Any, **kwargs: Any) -> Any:
+        """Make the first call, and remember what it looked like if it was compiled before anybody watched."""
+        start = perf_counter()
+        result = self.__wrapped__(*args, **kwargs)
+        self._call = self.__wrapped__
+        if not any(at >= start for _, _, at in HERE.state.ended):
+            made = compilation_of(self.key, start, 1, evidence.entry_of_call(self.__wrapped__, args, kwargs))
+            if not HISTORY.knows(made):
+                made.cached = True
+                HISTORY.add(made)
+        return result
 
     def _note_captured(self, args: tuple[Any, ...]) -> None:
         """Remember, for `stale`, what the function read from outside its arguments while it was traced just now."""
