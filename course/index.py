@@ -21,23 +21,23 @@
 # %% [markdown]
 # ## The map
 #
-# Each lesson opens with a puzzle and answers it with cells that you run. Minutes are for the lesson and its lab; those of a
-# lesson that is not written yet are a plan.
+# Each lesson opens with a puzzle and answers it with cells that you run. The last two columns are minutes, for the lesson
+# and for its lab; where there is no link yet, they are a plan.
 #
-# | lesson | the puzzle | lesson | lab |
+# | lesson | the puzzle | minutes | lab |
 # |---|---|---|---|
-# | [01 One step is a state transition](01_pure_functions/01_pure_functions.ipynb) | `optimizer.step()` returns nothing. Where did the change go? | 50 min | [30 min](../labs/lab01_pure_functions.ipynb) |
-# | 02 Randomness is data with an owner | Dropout repeats its mask at every step. Whose fault is it? | 45 min | 30 min |
-# | 03 Structured state | The leaf count matches and the loss is wrong. What was not compared? | 45 min | 30 min |
-# | 04 Derive, do not rewrite | Two compositions average to the same numbers. Why pay for the dearer one? | 50 min | 35 min |
-# | 05 One contract, one compile | One step in fifty is as slow as the first. What changed? | 60 min | 40 min |
-# | 06 Shapes fixed, answers unchanged | The padded batch has a lower loss. Is that progress? | 50 min | 35 min |
-# | 07 Measure finished work | Two careful people differ by a factor of 100. What did each measure? | 50 min | 30 min |
-# | 08 Out of memory, on purpose | The log stops in mid-line, exit code 137. Which family is it? | 60 min | 40 min |
-# | 09 Give the compiler the whole block | The code is right and the device idles. What did the compiler never see? | 50 min | 40 min |
-# | 10 Keep the device busy | Utilisation is low and spiky. Who is waiting for whom? | 55 min | 40 min |
-# | 11 Placement is state too | Slower on eight devices than on one. Where do the bytes live? | 55 min | 35 min |
-# | 12 Change one thing, keep the evidence | You get a paper's code and a new loss term. What do you run first? | 45 min | 40 min |
+# | [01 One step is a state transition](01_pure_functions/01_pure_functions.ipynb) | `optimizer.step()` returns nothing. Where did the change go? | 50 | [30](../labs/lab01_pure_functions.ipynb) |
+# | 02 Randomness is data with an owner | Dropout repeats its mask at every step. Whose fault is it? | 45 | 30 |
+# | 03 Structured state | The leaf count matches and the loss is wrong. What was not compared? | 45 | 30 |
+# | 04 Derive, do not rewrite | Two compositions average to the same numbers. Why pay for the dearer one? | 50 | 35 |
+# | [05 One contract, one compile](05_retracing/05_retracing.ipynb) | One step in fifty is as slow as the first. What changed? | 60 | [35](../labs/lab05_retracing.ipynb) |
+# | 06 Shapes fixed, answers unchanged | The padded batch has a lower loss. Is that progress? | 50 | 35 |
+# | 07 Measure finished work | Two careful people differ by a factor of 100. What did each measure? | 50 | 30 |
+# | 08 Out of memory, on purpose | The log stops in mid-line, exit code 137. Which family is it? | 60 | 40 |
+# | 09 Give the compiler the whole block | The code is right and the device idles. What did the compiler never see? | 50 | 40 |
+# | 10 Keep the device busy | Utilisation is low and spiky. Who is waiting for whom? | 55 | 40 |
+# | 11 Placement is state too | Slower on eight devices than on one. Where do the bytes live? | 55 | 35 |
+# | 12 Change one thing, keep the evidence | You get a paper's code and a new loss term. What do you run first? | 45 | 40 |
 #
 # Lessons without a link are not written yet.
 

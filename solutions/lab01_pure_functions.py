@@ -19,8 +19,9 @@
 #
 # A training step was ported from PyTorch in an afternoon. It runs, it compiles, and nothing warns. But the loss at step
 # 80 is the loss at step 1, the learning-rate schedule has no effect, and the list of metrics has one entry. People have
-# reported each of these from their own work ([an update that updates nothing](https://github.com/jax-ml/jax/issues/2287),
-# [a value that stays what it was](https://github.com/jax-ml/jax/issues/1426)).
+# reported each of these from their own work: [an update that updates nothing](https://github.com/jax-ml/jax/issues/2287),
+# [a value that stays what it was](https://github.com/jax-ml/jax/issues/1426),
+# [a tracer in a list](https://github.com/jax-ml/jax/issues/3086).
 #
 # You build the pieces for the four rows of the lesson, where every number can be checked by hand. Then you repair the
 # step. About 30 minutes.
@@ -98,15 +99,10 @@ def mse(params, x, y):
 # %% nbgrader={"grade": true, "grade_id": "test_mse", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 for params, expected in ((zero, 3.75), (exact, 0.0)):
     got = mse(params, x, y)
-    assert jnp.shape(got) == (), (
-        f"expected one number, shape (); got shape {jnp.shape(got)}. Take the mean over the rows."
-    )
-    assert float(got) == expected, (
-        f"expected {expected} on the four rows; got {float(got)}. (4 + 1 + 1 + 9) / 4 = 3.75."
-    )
-assert float(mse(zero, x[:1], y[:1])) == 4.0, (
-    "expected 2² / 1 = 4 on the first row alone. Divide by the rows there are."
-)
+    assert jnp.shape(got) == (), f"expected one number; got shape {jnp.shape(got)}. Take the mean."
+    assert float(got) == expected, f"expected {expected}; got {float(got)}. (4 + 1 + 1 + 9) / 4 = 3.75."
+got = float(mse(zero, x[:1], y[:1]))
+assert got == 4.0, f"expected 2² / 1 = 4 on the first row alone; got {got}. How many rows are there?"
 print("Task 2: the visible asserts pass. Hidden ones use other sizes and data.")
 
 # %% [markdown]
