@@ -352,7 +352,7 @@ print("sum:", int(running), " traces:", add.counts.traces)
 # ### Static or traced
 #
 # The rate of the opening loop. Both `jax.jit` and `eqx.filter_jit` take a Python number; they differ in what they make of
-# it. Four calls, with `n` from 0 to 3, in four ways ([2024](https://github.com/patrick-kidger/equinox/issues/645)).
+# it. Four calls, with `n` from 0 to 3, in each of three ways ([2024](https://github.com/patrick-kidger/equinox/issues/645)).
 
 
 # %%

@@ -1,11 +1,12 @@
 """Hidden asserts of lab 05.
 
-Scores are distinct and evenly spaced, and a threshold lies in the middle between two of them, so that the number of hits and
-their order are beyond doubt in float32. Counts are asserted together with values. Where traces are counted, the size of the
-frames is one that no other assert uses: all asserts of a submission share one process and its caches.
+Scores are the squares of evenly spaced numbers, and a threshold lies between two of them: the number of hits and their
+order are beyond doubt in float32, and a mean that is not weighted by them is another one. Counts are asserted together with
+values. Where traces are counted, the size of the frames is one that no other assert uses: all asserts of a submission share
+one process and its caches.
 
-The reference is the same arithmetic in float64. Positions are below 10 and a path has at most 7 frames; a right float32
-answer is within about 1e-5 of it, and the wrong ones known are off by 1e-2 and more.
+The reference is the same arithmetic in float64. Positions are below 10 and a path has at most 6 frames; a right float32
+answer is within about 2e-6 of it, and the wrong ones known are off by 1e-3 and more.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import numpy as np
 from traceonce.grade.hidden import Host, graded
 
 SLOTS = 6
-TOLERANCE = 2e-4
+TOLERANCE = 2e-5
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,9 @@ class Frame:
 
 def frame_with(lab, hits, size=(5, 7)):
     count = size[0] * size[1]
-    scores = ((lab.rng.permutation(count) + 1) / (count + 1)).astype("float32").reshape(size)
-    return Frame(scores, float((count - hits + 0.5) / (count + 1)), float(lab.rng.uniform(0.2, 0.8)))
+    scores = ((lab.rng.permutation(count) + 1) / (count + 1)) ** 2
+    threshold = ((count - hits + 0.5) / (count + 1)) ** 2
+    return Frame(scores.astype("float32").reshape(size), threshold, float(lab.rng.uniform(0.2, 0.8)))
 
 
 def strongest(frame):
@@ -214,7 +216,7 @@ def test_clip_follows_the_path(lab):
 def test_exposure_follows_the_arguments(lab):
     state, frame = state_of(lab), frame_with(lab, 3)
     lab.call("track_frame", state, frame.scores, frame.threshold, frame.gain)
-    other = Frame(frame.scores, frame_with(lab, 6).threshold, 0.9 - frame.gain / 2)
+    other = Frame(frame.scores, frame_with(lab, 6).threshold, frame.gain / 2)
     got = lab.call("track_frame", state, other.scores, other.threshold, other.gain)
     assert same_state(got, after(state, other))
 
@@ -244,7 +246,7 @@ def test_new_size_traces_once(lab):
 def test_exposure_is_not_in_the_key(lab):
     state, frame = state_of(lab), frame_with(lab, 3, size=(3, 8))
     lab.call("track_frame", state, frame.scores, frame.threshold, frame.gain)
-    other = Frame(frame.scores, frame_with(lab, 5, size=(3, 8)).threshold, 0.9 - frame.gain / 2)
+    other = Frame(frame.scores, frame_with(lab, 5, size=(3, 8)).threshold, frame.gain / 2)
     seen = lab.observe("track_frame", state, other.scores, other.threshold, other.gain)
     assert same_state(seen.value, after(state, other))
     assert traced(seen) == 0
