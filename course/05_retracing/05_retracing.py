@@ -565,8 +565,13 @@ with watch() as seen:
         for _ in range(5):
             make()(v)
         turns[name] = seen.total.compiles - before
-print(turns)
+for name, compiles in turns.items():
+    print(f"{name:27} {compiles}")
 guess.reveal(list(turns.values()).count(1))
+
+# %% claims=["R2"]
+for name in ("<lambda>", "apply"):
+    print(f"{name:9}", {again.cause for again in explain(seen, name)})
 
 # %% [markdown]
 # A named function is the same object in each turn. A `lambda`, a `partial` and even `doubler.apply` are made anew
