@@ -1,5 +1,6 @@
 """What all tests share: the marker for browser tests, and the fixtures that need a served desk."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -13,4 +14,7 @@ __all__ = ["chromium", "desk_of", "lab"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A run under nohup, or in some CI, ignores hang-ups, and every process it starts would inherit that and outlive its terminal.
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "browser: drives a real Chromium; slow, and skipped where none is installed")

@@ -19,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
+# A file of tests stays in one worker, because its fixtures are dear.
+WORKERS = ["-q", "--tb=short", "-n", "2", "--dist", "loadfile"]
 # nbval runs a fresh kernel for each notebook; loadscope keeps the cells of one notebook in one worker.
 NBVAL = [
     "--nbval",
@@ -62,14 +64,14 @@ def _python(*arguments: str) -> tuple[str, ...]:
 STAGES = (
     Stage("lint", (_python("ruff", "format", "--check", "."), _python("ruff", "check", "."))),
     Stage("types", (_python("mypy"),)),
-    Stage("unit", (_python("pytest", "tests", "-m", "not browser"),), pytest=True),
+    Stage("unit", (_python("pytest", "tests", "-m", "not browser", *WORKERS),), pytest=True),
     Stage("notebooks", (_python("pytest", *NBVAL, "course", "solutions"),), pytest=True),
     Stage(
         "built",
         (_python("traceonce", "author", "build", "--check"), _python("traceonce", "author", "claims", "--check")),
     ),
     Stage("graders", (_python("traceonce", "author", "graders"),)),
-    Stage("browser", (_python("pytest", "tests", "-m", "browser"),), pytest=True),
+    Stage("browser", (_python("pytest", "tests", "-m", "browser", "-q", "--tb=short"),), pytest=True),
 )
 
 
