@@ -176,9 +176,12 @@ def _be_init(
     os.close(warden_alive)
     # Read-only and of this namespace: only the processes of this submission are in it.
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY)
+    # The child has the same id and must not trace or read its init; said before the fork, so that no moment is left for it.
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
     child = os.fork()
     if child == 0:
         try:
+            linux.prctl(linux.PR_SET_DUMPABLE, 1)
             _confine((*keep, notice.fileno()), limits)
             notice.close()
         except OSError as error:
@@ -188,7 +191,6 @@ def _be_init(
             run()
         finally:
             os._exit(1)
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)  # the child has the same id: it must not trace or read its init
     _close_all_but((notice.fileno(),))
     while True:
         ended, status = os.waitpid(-1, 0)
