@@ -171,7 +171,8 @@ def test_a_script_is_itself(tmp_path, old_jax, name):
     assert_itself(["program.py", "one", "--two", "--", "-m"], tmp_path, "given\n", PYTHONPATH=str(old_jax))
 
 
-def test_without_a_python_path_none_is_left_behind(tmp_path):
+def test_without_a_python_path_none_is_left_behind(tmp_path, monkeypatch):
+    monkeypatch.delenv("TRACEONCE_PROGRESS", raising=False)  # the person's own, where the whole suite is run
     script(tmp_path, PROGRAMS["what_it_is"])
     seen = assert_itself(["./program.py", "--help", "--html", "x"], tmp_path)
     assert "TRACEONCE" not in seen.out
