@@ -1,117 +1,123 @@
-"""CPU seconds that a submission costs: `traceonce grade` beside `nbgrader autograde`, on the same notebooks, in one run.
+"""What grading a submission costs, beside `nbgrader autograde` on the same lab in the same run.
 
-    python benchmarks/grading.py [SUBMISSIONS] [--lab lab01_pure_functions]
+    python benchmarks/grading.py [--lab lab01_pure_functions] [--submissions 10]
 
-Each tool grades one submission and then all of them; the difference, divided by the number of further submissions, is what one
-more submission costs. CPU seconds are those of all processes that the tool started (`RUSAGE_CHILDREN`), so they do not depend on
-how busy the machine is elsewhere, nor on how many processors work at a time. The notebooks are the lab's right and wrong
-answers, repeated in turn. nbgrader runs the visible asserts only; the hidden ones are extra work for `traceonce grade`.
+Processor time is that of all processes that a run started and waited for. What a run costs before the first submission
+(starting Python, importing JAX, pytest and nbgrader) is left out on both sides: one submission is graded first, then one and
+N more, and the difference is divided by N. nbgrader runs the visible asserts alone; Trace Once runs them and the hidden ones.
 """
 
 import argparse
-import itertools
+import contextlib
+import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-BUDGET = 0.5
-"""CPU seconds a submission after the first, on lab 01."""
+from traceonce.grade import Work, grade_submissions
+from traceonce.grade.lab import find_root, load_lab, read_submission
 
 
-def cpu_seconds(command: list[str], folder: Path) -> float:
-    """CPU seconds, user and system, of a command and all that it waited for; a failing command ends the benchmark."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # nbgrader starts other programs of its environment by name.
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if run.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed with {run.returncode}:\n{run.stdout[-2000:]}\n{run.stderr[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of processor time and of wall time."""
+
+    processor: float
+    wall: float
+
+    def per_submission(self, more: "Cost", count: int) -> "Cost":
+        """What each of `count` further submissions cost."""
+        return Cost((more.processor - self.processor) / count, (more.wall - self.wall) / count)
 
 
-def traceonce(notebooks: list[Path], folder: Path) -> float:
-    """CPU seconds of `traceonce grade` on these notebooks."""
-    submissions = folder / "submissions"
-    submissions.mkdir(parents=True)
-    for number, notebook in enumerate(notebooks):
-        shutil.copy(notebook, submissions / f"{number:04}_{notebook.name}")
-    lab = next(iter(notebooks)).parent.name
-    command = [
-        sys.executable,
-        "-m",
-        "traceonce",
-        "grade",
-        str(submissions),
-        "--out",
-        str(folder / "grades"),
-        "--lab",
-        lab,
-    ]
-    return cpu_seconds(command, ROOT)
+def measure(action: Callable[[], None]) -> Cost:
+    """Run an action, and count what its child processes used."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    action()
+    after, ended = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(used, ended - started)
 
 
-def nbgrader(notebooks: list[Path], folder: Path) -> float:
-    """CPU seconds of `nbgrader autograde` on these notebooks; making the assignment is not counted."""
-    lab = next(iter(notebooks)).parent.name
-    source = folder / "source" / lab
-    source.mkdir(parents=True)
-    shutil.copy(ROOT / "solutions" / f"{lab}.ipynb", source / f"{lab}.ipynb")
-    cpu_seconds([sys.executable, "-m", "nbgrader", "generate_assignment", lab, "--create"], folder)
-    for number, notebook in enumerate(notebooks):
-        submitted = folder / "submitted" / f"student{number:04}" / lab
-        submitted.mkdir(parents=True)
-        shutil.copy(notebook, submitted / f"{lab}.ipynb")
-    return cpu_seconds([sys.executable, "-m", "nbgrader", "autograde", lab], folder)
+def ours(notebook: Path, name: str, count: int, workers: int = 1) -> Cost:
+    """Grade `count` copies of a notebook with Trace Once."""
+    lab = load_lab(name)
+    read = read_submission(notebook, lab)
+
+    def grade() -> None:
+        works = (Work(f"student{number}", "student", read, lab) for number in range(count))
+        records = list(grade_submissions(works, seed=b"a benchmark has no secret to keep", workers=workers))
+        wrong = [record for record in records if record.status != "passed"]
+        assert len(records) == count
+        assert not wrong, wrong[0]
+
+    return measure(grade)
 
 
-def main() -> int:
+class Nbgrader:
+    """A course of nbgrader's with one assignment."""
+
+    def __init__(self, folder: Path, notebook: Path, name: str) -> None:
+        self.folder, self.notebook, self.name = folder, notebook, name
+        source = folder / "source" / name
+        source.mkdir(parents=True)
+        (source / f"{name}.ipynb").write_text(notebook.read_text())
+        (folder / "nbgrader_config.py").write_text("c = get_config()\nc.CourseDirectory.course_id = 'bench'\n")
+        self._run("generate_assignment", name)
+
+    def _run(self, *arguments: str) -> None:
+        # nbgrader calls `alembic`, and starts kernels, by name.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        command = [sys.executable, "-m", "nbgrader", *arguments]
+        done = subprocess.run(
+            command, cwd=self.folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise SystemExit(f"nbgrader {' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
+
+    def autograde(self, count: int) -> Cost:
+        """Grade `count` copies of the notebook, anew."""
+        for number in range(count):
+            place = self.folder / "submitted" / f"student{number}" / self.name
+            place.mkdir(parents=True, exist_ok=True)
+            (place / f"{self.name}.ipynb").write_text(self.notebook.read_text())
+        return measure(lambda: self._run("autograde", self.name, "--force", "--create"))
+
+
+def main() -> None:
+    """Measure both and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("submissions", type=int, nargs="?", default=10)
     parser.add_argument("--lab", default="lab01_pure_functions")
+    parser.add_argument("--submissions", type=int, default=10, metavar="N")
+    parser.add_argument("--json", action="store_true", help="Print numbers for a program to read.")
     options = parser.parse_args()
-    if options.submissions < 2:
-        parser.error("at least two submissions are needed: the first one carries the start-up")
-    with tempfile.TemporaryDirectory(prefix="traceonce-bench-") as name:
-        folder = Path(name)
-        written = folder / "written"
-        graders = [
-            sys.executable,
-            "-m",
-            "traceonce",
-            "author",
-            "graders",
-            "--lab",
-            options.lab,
-            "--write",
-            str(written),
-        ]
-        cpu_seconds(graders, ROOT)
-        answers = sorted(path for path in written.rglob("*.ipynb") if "starter" not in path.stem)
-        # One folder named after the lab, whatever the layout that was written.
-        shelf = folder / options.lab
-        shelf.mkdir()
-        answers = [Path(shutil.copy(path, shelf / path.name)) for path in answers]
-        chosen = list(itertools.islice(itertools.cycle(answers), options.submissions))
-        each = {}
-        for tool in (traceonce, nbgrader):
-            first = tool(chosen[:1], folder / f"{tool.__name__}-one")
-            whole = tool(chosen, folder / f"{tool.__name__}-all")
-            each[tool.__name__] = (whole - first) / (len(chosen) - 1)
-            print(
-                f"{tool.__name__:<10} first {first:6.2f} CPU s, each further one {each[tool.__name__]:.3f} CPU s",
-                flush=True,
-            )
-        print(f"nbgrader / traceonce: {each['nbgrader'] / each['traceonce']:.1f}x, over {len(chosen)} submissions")
-        within = each["traceonce"] <= BUDGET
-        print(f"budget of {BUDGET} CPU s a submission: {'kept' if within else 'MISSED'}")
-    return 0 if within else 1
+    count = options.submissions
+    notebook = find_root() / "solutions" / f"{options.lab}.ipynb"
+    with tempfile.TemporaryDirectory(prefix="traceonce-bench-") as folder, contextlib.chdir(folder):
+        first = ours(notebook, options.lab, 1)  # also fills the folder of compiled programs, where it is empty
+        first = ours(notebook, options.lab, 1)
+        theirs = Nbgrader(Path(folder), notebook, options.lab)
+        their_first = theirs.autograde(1)
+        each = first.per_submission(ours(notebook, options.lab, 1 + count), count)
+        their_each = their_first.per_submission(theirs.autograde(1 + count), count)
+        two = first.per_submission(ours(notebook, options.lab, 1 + count, workers=2), count)
+    ratio = each.processor / their_each.processor
+    if options.json:
+        print(json.dumps({"ours": vars(each), "nbgrader": vars(their_each), "two_workers": vars(two), "ratio": ratio}))
+        return
+    print(f"{options.lab}, {count} submissions after the first, {os.cpu_count()} processors")
+    print(f"{'':24}{'CPU s each':>12}{'wall s each':>13}")
+    for name, cost in (("traceonce grade", each), ("  with two workers", two), ("nbgrader autograde", their_each)):
+        print(f"{name:24}{cost.processor:12.2f}{cost.wall:13.2f}")
+    print(f"one submission costs {ratio:.2f} of what it costs with nbgrader")
+    print(f"before the first: {first.wall:.1f} s of wall time, nbgrader {their_first.wall:.1f} s")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -149,8 +149,9 @@ def test_a_sandbox_that_cannot_be_had_is_refused_with_what_to_do(messages):
 
 
 def test_an_end_is_told_from_a_kill():
-    status = handle_that_hears(b"end 256")
-    assert os.WEXITSTATUS(status.wait_status(1)) == 1
+    sandbox = handle_that_hears(b"end 256 1.5")
+    assert os.WEXITSTATUS(sandbox.wait_status(1)) == 1
+    assert sandbox.cpu_seconds == 1.5
     assert handle_that_hears().wait_status(1) is None
 
 

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import platformdirs
+
 from traceonce.errors import TraceOnceError, UsageError
 from traceonce.grade import reports
 from traceonce.grade.lab import Lab, Submission, find_root, lab_names, load_lab, read_submission
@@ -26,6 +28,7 @@ from traceonce.sandbox.limits import Limits
 FORMATS = ("gradescope", "csv", "feedback")
 
 _SEED_BYTES = 32
+_FEW = 2
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SEPARATORS = " _-."
 
@@ -71,6 +74,7 @@ def grade_submissions(
     limits: Limits | None = None,
     workers: int = 1,
     root: Path | None = None,
+    share_compiled: bool = True,
 ) -> Iterator[Record]:
     """Grade submissions, each in a sandbox of its own; records come as they are done, in no fixed order.
 
@@ -78,6 +82,7 @@ def grade_submissions(
 
     - `works`: taken one by one, at most twice `workers` ahead.
     - `seed`: the secret; the same seed, submission id and cells give the same random inputs.
+    - `share_compiled`: run the reference of each lab once and keep the operations that JAX compiled for it; see `grade.compiled`.
     - `root`: the checkout with ``tests/hidden/``; by default the one that holds this package.
 
     **Raises**: `TraceOnceError` where the sandbox cannot be built or the supervisor ends early.
@@ -86,7 +91,8 @@ def grade_submissions(
     root = root or find_root()
     pending: dict[str, Work] = {}
     source = iter(works)
-    with _supervisor(workers, seed) as (say, answers):
+    labs: set[str] = set()
+    with _supervisor(workers, seed, _compiled_folder() if share_compiled else None) as (say, answers):
         exhausted = False
         while True:
             while not exhausted and len(pending) < 2 * workers:
@@ -99,7 +105,11 @@ def grade_submissions(
                     if work.id in pending:
                         raise UsageError(f"Two submissions are named {work.id!r}: give each a name of its own.")
                     pending[work.id] = work
-                    say({"job": _job(work, limits, root)})
+                    digest = _lab_digest(work, root)
+                    if digest not in labs:
+                        labs.add(digest)
+                        say({"lab": {"digest": digest, "cells": _reference(work)}})
+                    say({"job": _job(work, limits, root) | {"lab": digest}})
             if not pending:
                 say({"finish": True})
                 return
@@ -130,6 +140,29 @@ def points_of(hidden: Path) -> float:
     return float(sum(ast.literal_eval(value) for value in values))
 
 
+def _compiled_folder() -> str | None:
+    """Where compiled programs are kept between runs; `None` where this user has no such place."""
+    folder = Path(platformdirs.user_cache_dir("traceonce")) / "compiled"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return str(folder) if os.access(folder, os.W_OK) else None
+
+
+def _lab_digest(work: Work, root: Path) -> str:
+    """Of everything that decides what the reference compiles."""
+    assert work.lab is not None
+    hidden = hidden_file(root, work.lab.name)
+    text = hidden.read_text("utf-8") if hidden.is_file() else ""
+    return hashlib.sha256(json.dumps([asdict(work.lab), text]).encode()).hexdigest()
+
+
+def _reference(work: Work) -> list[dict[str, Any]]:
+    assert work.lab is not None
+    return [{"grade_id": cell.grade_id, "kind": cell.kind, "text": cell.source} for cell in work.lab.code]
+
+
 def _job(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
     """What the supervisor needs: given and test cells are the lab's, solution cells the submission's."""
     assert work.lab is not None
@@ -154,7 +187,7 @@ def _job(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _supervisor(workers: int, seed: bytes) -> Iterator[tuple[Any, Iterator[dict[str, Any]]]]:
+def _supervisor(workers: int, seed: bytes, compiled: str | None) -> Iterator[tuple[Any, Iterator[dict[str, Any]]]]:
     """A running supervisor: a function that sends it a request, and its answers."""
     command = [sys.executable, "-P", "-s", "-m", "traceonce.grade.supervisor"]
     # A session of its own: an interrupt at the terminal is for the one who can decide what to keep.
@@ -182,7 +215,7 @@ def _supervisor(workers: int, seed: bytes) -> Iterator[tuple[Any, Iterator[dict[
         raise _ended_early()
 
     try:
-        say({"setup": {"workers": workers, "seed": hashlib.sha256(seed).hexdigest()}})
+        say({"setup": {"workers": workers, "seed": hashlib.sha256(seed).hexdigest(), "compiled": compiled}})
         yield say, answers()
     except BaseException:
         process.kill()
@@ -287,7 +320,11 @@ def grade_paths(
                 todo.append(work)
         with Progress(total=len(works), done=len(records)) as progress:
             try:
-                for record in grade_submissions(todo, seed=seed, limits=limits, workers=workers, root=root):
+                # For one or two submissions, running the reference first would cost more than it saves.
+                shared = len(todo) > _FEW
+                for record in grade_submissions(
+                    todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared
+                ):
                     _write_record(folder, record, formats)
                     records[record.submission] = record
                     progress.show(record)

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from traceonce.grade.compiled import Compiled, functions_of, is_shareable
 from traceonce.grade.hidden import StudentError
 from traceonce.grade.session import ChildLost, Session, Uncheckable
 from traceonce.sandbox import linux
@@ -123,7 +124,18 @@ def judge(wire: socket.socket, report: socket.socket, spec: dict[str, Any]) -> N
     defect = plugin.collection_error
     if not defect and status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         defect = f"pytest ended with {pytest.ExitCode(status).name}"
+    if spec["fill"] and not defect:
+        _share_compiled(session, spec["fill"])
     session.report({"done": True, "defect": defect})
+
+
+def _share_compiled(session: Session, fill: dict[str, Any]) -> None:
+    """Keep what the reference had compiled, as far as it may be shared."""
+    entries, known = session.harvest()
+    own = functions_of(fill["solutions"])
+    public = known | functions_of(fill["given"])
+    shared = {name: content for name, content in entries.items() if is_shareable(name, own, public)}
+    Compiled(Path(fill["folder"])).add(fill["lab"], shared)
 
 
 def _run_pytest(arguments: list[str], plugin: _Plugin) -> int:

@@ -93,6 +93,7 @@ class Record:
     defect: str = ""
     tier: str = ""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     peak_mb: float = 0.0
     key: str = ""
     format: int = FORMAT
@@ -191,6 +192,7 @@ class Maker:
             defect=self.result["defect"],
             tier=self.result["tier"],
             seconds=round(self.result["seconds"], 3),
+            cpu_seconds=round(self.result["cpu_seconds"], 3),
             peak_mb=round(self.result["peak_mb"], 1),
             key=self.key,
         )

@@ -152,6 +152,11 @@ class Session:
             self._slow.add(name)
         raise StudentError(**error_form | {"bases": tuple(error_form["bases"])})
 
+    def harvest(self) -> tuple[dict[str, bytes], frozenset[str]]:
+        """What JAX compiled in a child that was told to keep it: the entries, and the names of JAX's own operations."""
+        answer, decoder = self.ask({"op": "harvest", "name": ""}, Encoder())
+        return dict(zip(answer["names"], decoder.blobs, strict=True)), frozenset(answer["known"])
+
     def broken(self) -> NoReturn:
         """Treat the last answer as a broken protocol. **Raises**: `ChildLost`."""
         self._restart(WireError("an answer of no form"))

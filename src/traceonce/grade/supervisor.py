@@ -3,9 +3,9 @@
     python -m traceonce.grade.supervisor < requests > results
 
 Plain standard library: it never imports JAX, NumPy or pytest, and no student code. Requests and results are lines of JSON, so
-that the same supervisor serves one machine and a cluster. The first request is ``{"setup": ...}``; then each ``{"job": ...}``
-gives one ``{"result": ...}``, in any order; ``{"finish": true}`` ends it. When its input ends without that, it kills
-everything that it started and leaves.
+that the same supervisor serves one machine and a cluster. The first request is ``{"setup": ...}``; ``{"lab": ...}`` makes
+a lab known; each ``{"job": ...}`` gives one ``{"result": ...}``, in any order; ``{"finish": true}`` ends it. When its input
+ends without that, it kills everything that it started and leaves.
 """
 
 import json
@@ -20,9 +20,11 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from traceonce.errors import TraceOnceError
+from traceonce.grade.compiled import Compiled
 from traceonce.grade.wire import Wire, WireError
 from traceonce.sandbox.handle import NAMESPACES, Sandbox, SandboxRefused
 from traceonce.sandbox.limits import Limits
@@ -34,6 +36,8 @@ ZYGOTE_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     # XLA makes its pools by the number of processors; a submission gets the same on every machine.
     "NPROC": "1",
+    # A lab compiles much and computes little: a quarter less time for a compile, about the same for what it runs.
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     "MALLOC_ARENA_MAX": "2",
     "PYTHONHASHSEED": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -67,6 +71,7 @@ class Result:
     - `outcomes`: by an assert's name, the outcome of each of its cases.
     - `cells`: by a cell's index, its error (or `None`) and what it printed.
     - `findings`: why children were lost, in order.
+    - `cpu_seconds`: processor time of its sandboxes, without the judge.
     - `defect`: what is wrong with the grader or the hidden asserts, which is no fault of the submission.
     """
 
@@ -79,6 +84,7 @@ class Result:
     defect: str = ""
     peak_mb: float = 0.0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
 
 
 class HelperGone(Exception):
@@ -88,11 +94,11 @@ class HelperGone(Exception):
 class Helper:
     """The zygote or the judge: a process with a packet socket, on which it says ``ready`` once."""
 
-    def __init__(self, module: str, environment: dict[str, str]) -> None:
+    def __init__(self, module: str, environment: dict[str, str], arguments: tuple[str, ...] = ()) -> None:
         self.module = module
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         kept = {name: value for name, value in os.environ.items() if name in ("LD_LIBRARY_PATH", "LANG", "LC_ALL")}
-        command = [sys.executable, "-P", "-s", "-B", "-m", module, str(theirs.fileno())]
+        command = [sys.executable, "-P", "-s", "-B", "-m", module, str(theirs.fileno()), *arguments]
         self.process = subprocess.Popen(
             command,
             pass_fds=[theirs.fileno()],
@@ -144,17 +150,18 @@ class Run:
         self.restarts = 0
         self.judge_handle = -1
         self.out_of_time = self.out_of_memory = False
-        self.sandbox, wire = start_sandbox(zygote, self._cells(), self.limits)
+        self.sandbox, wire = start_sandbox(zygote, self._document(), self.limits)
         self.report, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        spec = {name: job[name] for name in ("submission", "limits", "missing", "hidden")} | {"seed": seed}
+        spec = {name: job.get(name) for name in ("submission", "limits", "missing", "hidden", "fill")} | {"seed": seed}
         try:
             judge.send(spec, [wire.fileno(), theirs.fileno()])
         finally:
             wire.close()
             theirs.close()
 
-    def _cells(self) -> list[dict[str, Any]]:
-        return [cell | {"skip": self.skipped.get(index, "")} for index, cell in enumerate(self.job["cells"])]
+    def _document(self) -> dict[str, Any]:
+        cells = [cell | {"skip": self.skipped.get(index, "")} for index, cell in enumerate(self.job["cells"])]
+        return {"cells": cells, "limits": self.limits.to_json(), "fill": bool(self.job.get("fill"))}
 
     def grade(self) -> Result:
         """Follow the judge to its end, whatever the submission does."""
@@ -162,7 +169,7 @@ class Run:
             while self._step():
                 pass
         finally:
-            self.sandbox.kill()
+            self._end_sandbox()
             if self.judge_handle >= 0:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self.judge_handle, signal.SIGKILL)
@@ -170,6 +177,10 @@ class Run:
             self.report.close()
             self.result.seconds = time.monotonic() - self.started
         return self.result
+
+    def _end_sandbox(self) -> None:
+        self.sandbox.kill()
+        self.result.cpu_seconds += self.sandbox.cpu_seconds
 
     def _step(self) -> bool:
         """Wait for the judge a moment, and check the limits. False at the end."""
@@ -221,7 +232,7 @@ class Run:
     def _replace(self, message: dict[str, Any]) -> None:
         """Answer a judge that lost its child: what happened, and a new child where there may be one."""
         finding = self._diagnose(message["lost"])
-        self.sandbox.kill()
+        self._end_sandbox()
         self.result.findings.append(finding)
         if message["cell"] is not None:
             self.skipped[message["cell"]] = finding.sentence
@@ -232,7 +243,7 @@ class Run:
             return
         self.restarts += 1
         self.out_of_memory = False
-        self.sandbox, wire = start_sandbox(self.zygote, self._cells(), self.limits)
+        self.sandbox, wire = start_sandbox(self.zygote, self._document(), self.limits)
         with wire:
             socket.send_fds(self.report, [answer], [wire.fileno()])
 
@@ -270,8 +281,8 @@ class Run:
         return Finding("crashed", f"It crashed the Python process ({signal.Signals(number).name}).")
 
 
-def start_sandbox(zygote: Helper, cells: list[dict[str, Any]], limits: Limits) -> tuple[Sandbox, socket.socket]:
-    """Fork a sandboxed child with these cells; its handle, and the judge's end of the wire.
+def start_sandbox(zygote: Helper, document: dict[str, Any], limits: Limits) -> tuple[Sandbox, socket.socket]:
+    """Fork a sandboxed child with this job; its handle, and the judge's end of the wire.
 
     **Raises**: `SandboxRefused` where it does not start.
     """
@@ -280,7 +291,7 @@ def start_sandbox(zygote: Helper, cells: list[dict[str, Any]], limits: Limits) -
     job = os.memfd_create("job")
     try:
         with os.fdopen(os.dup(job), "wb") as file:
-            file.write(json.dumps({"cells": cells, "limits": limits.to_json()}).encode())
+            file.write(json.dumps(document).encode())
         zygote.send(limits.to_json(), [childs.fileno(), job, childs_notice.fileno()])
     finally:
         os.close(job)
@@ -299,7 +310,7 @@ def start_sandbox(zygote: Helper, cells: list[dict[str, Any]], limits: Limits) -
 def try_sandbox(zygote: Helper) -> None:
     """Start a sandbox without cells and hear from it. **Raises**: `SandboxRefused`."""
     limits = Limits()
-    sandbox, end = start_sandbox(zygote, [], limits)
+    sandbox, end = start_sandbox(zygote, {"cells": [], "limits": limits.to_json()}, limits)
     with sandbox, end:
         try:
             Wire(end, 2**20).receive(deadline=time.monotonic() + _START_SECONDS)
@@ -309,15 +320,25 @@ def try_sandbox(zygote: Helper) -> None:
 
 
 class Supervisor:
-    """Takes jobs from standard input and grades `workers` of them at a time."""
+    """Takes jobs from standard input and grades `workers` of them at a time.
 
-    def __init__(self, workers: int, seed: str) -> None:
+    **Arguments**
+
+    - `seed`: the secret, in hexadecimal.
+    - `compiled`: a folder for compiled programs that submissions may share; `None` for none.
+    """
+
+    def __init__(self, workers: int, seed: str, compiled: str | None) -> None:
         self.seed = seed
         self.jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.output = threading.Lock()
+        self.labs: dict[str, dict[str, Any]] = {}
+        self.filling = threading.Lock()
+        self.compiled = Compiled.open(Path(compiled), ZYGOTE_ENVIRONMENT) if compiled else None
         # Helpers are started on the main thread: they die with the thread that started them.
         self.judge = Helper("traceonce.grade.judge", JUDGE_ENVIRONMENT)
-        self.zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT)
+        shown = (str(self.compiled.folder),) if self.compiled else ()
+        self.zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT, shown)
         self.zygote.wait_until_ready()
         self.judge.wait_until_ready()
         try_sandbox(self.zygote)
@@ -332,7 +353,10 @@ class Supervisor:
             request = json.loads(line)
             if "finish" in request:
                 break
-            self.jobs.put(request["job"])
+            if "lab" in request:
+                self.labs[request["lab"]["digest"]] = request["lab"]
+            else:
+                self.jobs.put(request["job"])
         else:
             os._exit(3)  # whoever asked is gone: the helpers and sandboxes die with this process
         for _ in self.threads:
@@ -345,12 +369,28 @@ class Supervisor:
     def _work(self) -> None:
         while (job := self.jobs.get()) is not None:
             try:
+                self._fill(job)
                 self.say({"result": asdict(Run(job, self.seed, self.zygote, self.judge).grade())})
             except HelperGone as error:
                 self.say({"fatal": f"The grader came to an end ({error}): {RUN_AGAIN}"})
                 os._exit(3)  # what it started dies with it
             except (TraceOnceError, OSError) as error:
                 self.say({"result": asdict(Result(job["id"], defect=str(error)))})
+
+    def _fill(self, job: dict[str, Any]) -> None:
+        """Run the reference of a job's lab once, and keep what was compiled for all submissions after it."""
+        lab = self.labs.get(job["lab"])
+        if lab is None or self.compiled is None:
+            return
+        with self.filling:
+            if self.labs.pop(lab["digest"], None) is None or self.compiled.has(lab["digest"]):
+                return
+            solutions = [cell["text"] for cell in lab["cells"] if cell["kind"] == "solution"]
+            given = [cell["text"] for cell in lab["cells"] if cell["kind"] != "solution"]
+            place = {"folder": str(self.compiled.folder), "lab": lab["digest"]}
+            fill = place | {"solutions": solutions, "given": given}
+            reference = job | {"cells": lab["cells"], "missing": {}, "fill": fill, "limits": Limits().to_json()}
+            Run(reference, self.seed, self.zygote, self.judge).grade()
 
     def say(self, message: dict[str, Any]) -> None:
         """Write one line for whoever asked."""
@@ -363,10 +403,13 @@ def main() -> None:
     """Serve standard input; a sandbox that cannot be built becomes ``{"fatal": sentence}``."""
     setup = json.loads(sys.stdin.readline())["setup"]
     try:
-        supervisor = Supervisor(setup["workers"], setup["seed"])
+        supervisor = Supervisor(setup["workers"], setup["seed"], setup["compiled"])
     except TraceOnceError as error:
         print(json.dumps({"fatal": str(error)}), flush=True)
         sys.exit(error.exit_code)
+    except OSError as error:
+        print(json.dumps({"fatal": f"The grader cannot start ({error}): see docs/grading.md."}), flush=True)
+        sys.exit(3)
     supervisor.serve()
 
 

@@ -1,8 +1,8 @@
 """The process that student code is forked from: everything imported, nothing secret, one thread, no backend.
 
-    python -m traceonce.grade.zygote DESCRIPTOR
+    python -m traceonce.grade.zygote DESCRIPTOR [COMPILED]
 
-`DESCRIPTOR` is a sequenced-packet socket to the supervisor. The zygote moves into the sandbox's namespaces and root first
+`DESCRIPTOR` is a sequenced-packet socket to the supervisor, `COMPILED` a folder of compiled programs (`grade.compiled`). The zygote moves into the sandbox's namespaces and root first
 and imports there, so that what is imported is what a child can reach later. It then answers ``ready`` or ``failed REASON``,
 and forks one sandboxed child for each packet, which brings the child's descriptors: wire, job, notice. It never reads a job,
 because what it reads stays in the memory that later children inherit.
@@ -17,7 +17,9 @@ import select
 import signal
 import socket
 import sys
+from pathlib import Path
 
+from traceonce.grade.compiled import FOLDER_IN_SANDBOX
 from traceonce.sandbox import linux, namespaces
 from traceonce.sandbox.limits import Limits
 
@@ -36,7 +38,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     try:
-        namespaces.enter()
+        namespaces.enter({Path(FOLDER_IN_SANDBOX): Path(folder) for folder in sys.argv[2:]})
     except OSError as error:
         control.send(f"failed {error.strerror or error}".encode()[:500])
         return
@@ -45,10 +47,20 @@ def main() -> None:
     for name in _IMPORTED_LATER:
         if importlib.util.find_spec(name) is not None:
             importlib.import_module(name)
+    if sys.argv[2:]:
+        use_compiled(FOLDER_IN_SANDBOX)
     gc.collect()
     gc.freeze()  # the collector would otherwise touch, and so copy, every inherited page in every child
     control.send(b"ready")
     _fork_on_request(control)
+
+
+def use_compiled(folder: str) -> None:
+    """Have JAX read compiled programs from a folder, and write none: nothing takes a day to compile."""
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 86_400)
 
 
 def _fork_on_request(control: socket.socket) -> None:

@@ -33,9 +33,11 @@ class Sandbox:
     **Arguments**
 
     - `notice`: the supervisor's end of the datagram socket that `fork_sandboxed` reports on.
+    - `cpu_seconds`: processor time that the sandbox used; known once it has ended.
     """
 
     notice: socket.socket
+    cpu_seconds: float = 0.0
     _init: int = -1
     _pid: int = -1
     _status: int | None = None
@@ -66,7 +68,8 @@ class Sandbox:
         if self._status is None and not self._lost and select.select([self.notice], [], [], seconds)[0]:
             message = self.notice.recv(1024)
             if message.startswith(b"end "):
-                self._status = int(message[4:])
+                status, used = message.removeprefix(b"end ").split()
+                self._status, self.cpu_seconds = int(status), float(used)
             elif message.startswith(b"failed "):
                 raise SandboxRefused(message.decode(errors="replace").removeprefix("failed "))
             else:
@@ -79,11 +82,14 @@ class Sandbox:
             return
         self._closed = True
         if self._init >= 0:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._init, signal.SIGKILL)
-            # A pidfd turns readable when the process has ended; an init ends after all in its namespace have.
-            select.select([self._init], [], [], 10)
+            for number, patience in ((signal.SIGTERM, 2), (signal.SIGKILL, 10)):
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._init, number)
+                # A pidfd turns readable when the process has ended; an init ends after all in its namespace have.
+                if select.select([self._init], [], [], patience)[0]:
+                    break
             os.close(self._init)
+            self.wait_status()
         self.notice.close()
 
     def __enter__(self) -> Self:

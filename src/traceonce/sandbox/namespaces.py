@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,8 +35,8 @@ _ADDRESS_SPACE_SLACK_MB = 256
 _confined = False
 
 
-def enter() -> None:
-    """Move this process into namespaces of its own and into the read-only root.
+def enter(extra: Mapping[Path, Path]) -> None:
+    """Move this process into namespaces of its own and into the read-only root; `extra` as in `root.enter_root`.
 
     **Raises**: `OSError` where the kernel refuses; its text names the step.
     """
@@ -48,7 +48,7 @@ def enter() -> None:
     else:
         linux.unshare(namespaces)
         _map_own_ids(user_map, group_map)
-    enter_root(environment_contents())
+    enter_root(environment_contents(), extra)
 
 
 def _id_maps(uid: int, gid: int) -> tuple[str, str, bool]:
@@ -105,8 +105,8 @@ def fork_sandboxed(run: Callable[[], None], *, keep: tuple[int, ...], notice: so
     """Fork a child that calls `run` with nothing but the descriptors in `keep`, in namespaces of its own.
 
     Returns the warden's process id, to be waited for; the caller never runs `run`. On `notice` the supervisor gets two
-    datagrams: first a `pidfd` of the init (``b"init"`` with the descriptor), last how the child ended (``b"end N"`` with N as
-    in `os.waitpid`). When set-up fails the only datagram is ``b"failed ..."`` with the reason.
+    datagrams: first a `pidfd` of the init (``b"init"`` with the descriptor), last how the child ended (``b"end N S"`` with N as
+    in `os.waitpid` and S the seconds of processor time that the sandbox used). When set-up fails the only datagram is ``b"failed ..."`` with the reason.
     """
     warden = os.fork()
     if warden == 0:
@@ -192,11 +192,29 @@ def _be_init(
         finally:
             os._exit(1)
     _close_all_but((notice.fileno(),))
-    while True:
-        ended, status = os.waitpid(-1, 0)
+    _reap(child, notice)
+    os._exit(0)
+
+
+def _reap(child: int, notice: socket.socket) -> None:
+    """Wait for the child, end whatever it leaves behind, wait for that too, and report.
+
+    `SIGTERM` from the supervisor ends the child first. `SIGKILL` would do as well, but then the kernel throws away what the
+    namespace's processes used of the processor, and nobody could say what a submission costs.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(-1, signal.SIGKILL))
+    status = None
+    while status is None:
+        ended, found = os.waitpid(-1, 0)
         if ended == child:
-            notice.send(f"end {status}".encode())
-            os._exit(0)
+            status = found
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    notice.send(f"end {status} {used.ru_utime + used.ru_stime:.4f}".encode())
 
 
 def _confine(keep: tuple[int, ...], limits: Limits) -> None:

@@ -9,6 +9,7 @@ import stat
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,8 +60,10 @@ def _is_packages(entry: str) -> bool:
     return Path(entry).name in ("site-packages", "dist-packages", "lib-dynload")
 
 
-def enter_root(contents: Contents) -> None:
+def enter_root(contents: Contents, extra: Mapping[Path, Path]) -> None:
     """Build the root in a fresh tmpfs and move into it. Needs a mount namespace of one's own and its capabilities.
+
+    `extra` are folders to show elsewhere than at their own path: by the path inside, the path outside.
 
     ``/proc`` is still the one from outside: a child replaces it by its own, and the kernel allows that only where a full
     one is already mounted.
@@ -70,6 +73,7 @@ def enter_root(contents: Contents) -> None:
     linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
     # Paths are opened before the tmpfs covers the folder that it is mounted on; a descriptor still reaches them.
     sources = [(path, _open_path(path)) for path in contents.shown]
+    sources += [(inside, _open_path(outside)) for inside, outside in extra.items()]
     devices = [(Path("/dev") / name, _open_path(f"/dev/{name}")) for name in _DEVICES]
     proc = _open_path("/proc")
     new = Path(tempfile.gettempdir()).resolve()
