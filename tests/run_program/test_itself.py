@@ -271,7 +271,10 @@ def test_a_signal_ends_the_program_as_it_would_and_the_report_comes(tmp_path, nu
     script(tmp_path, WAITING.format(before=""))
     plain = killed(["program.py"], tmp_path, number)
     seen = killed(["-m", "traceonce", "run", "program.py"], tmp_path, number)
-    assert (seen.code, seen.out, seen.own_error) == (plain.code, plain.out, plain.error)
+    assert (seen.code, seen.out) == (plain.code, plain.out)
+    # Which line the signal met is chance: the sleep, or still the print before it. So only how the traceback begins and ends counts.
+    assert seen.own_error.splitlines()[:1] == plain.error.splitlines()[:1]
+    assert seen.own_error.splitlines()[-1:] == plain.error.splitlines()[-1:]
     assert plain.code == -number
     complete = number == signal.SIGINT
     assert ("without its exit handlers" in seen.report) is not complete
