@@ -115,7 +115,7 @@ def _summary_lines(record: Record) -> list[str]:
 
 
 def _in_words(where: StudentLine | None) -> str:
-    return f" Line {where.line} of {where.cell}: {where.text}" if where else ""
+    return f" (line {where.line} of {where.cell}: {where.text})" if where else ""
 
 
 def _assert_lines(found: AssertRecord) -> list[str]:
