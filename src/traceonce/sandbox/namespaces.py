@@ -202,19 +202,24 @@ def _reap(child: int, notice: socket.socket) -> None:
     `SIGTERM` from the supervisor ends the child first. `SIGKILL` would do as well, but then the kernel throws away what the
     namespace's processes used of the processor, and nobody could say what a submission costs.
     """
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(-1, signal.SIGKILL))
+    signal.signal(signal.SIGTERM, lambda *_: _end_namespace())
     status = None
     while status is None:
         ended, found = os.waitpid(-1, 0)
         if ended == child:
             status = found
-    with suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)
+    _end_namespace()
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     notice.send(f"end {status} {used.ru_utime + used.ru_stime:.4f}".encode())
+
+
+def _end_namespace() -> None:
+    """End every process of the namespace but its init, the caller."""
+    with suppress(ProcessLookupError):  # the last one has ended by itself, perhaps just before a signal came in
+        os.kill(-1, signal.SIGKILL)
 
 
 def _confine(keep: tuple[int, ...], limits: Limits) -> None:
