@@ -227,7 +227,7 @@ class _Watchdog:
         started = time.monotonic()
         samples: list[Sample] = []
         try:
-            while self.process.poll() is None:
+            while not self._has_ended():
                 sample = Sample(time.monotonic() - started, _resident_mb(self.process.pid))
                 samples.append(sample)
                 self.over_cap = sample.rss_mb > self.cap_mb
@@ -238,13 +238,20 @@ class _Watchdog:
                     on_sample(sample)
                 if self.over_cap or self.out_of_time:
                     break
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(_SAMPLE_SECONDS)
+                time.sleep(_SAMPLE_SECONDS)
         finally:
             self._kill()  # whatever it started, and itself where the callback raised
             self.process.wait()
             self.lasted = time.monotonic() - started
         return tuple(samples)
+
+    def _has_ended(self) -> bool:
+        """Whether the child has ended. It is not waited for yet where that can be had: a process group whose leader is gone
+        for good may lend its number to strangers, and the group is still to be killed."""
+        if not hasattr(os, "waitid"):  # macOS before Python 3.13
+            return self.process.poll() is not None
+        found = os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return found is not None
 
     def _kill(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies

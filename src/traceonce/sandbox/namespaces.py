@@ -170,6 +170,8 @@ def _be_warden(run: Callable[[], None], keep: tuple[int, ...], notice: socket.so
 def _be_init(
     run: Callable[[], None], keep: tuple[int, ...], notice: socket.socket, limits: Limits, warden_alive: int
 ) -> None:
+    if os.getpid() != 1:  # what follows signals "every process", and must mean those of its own namespace
+        raise OSError("the process namespace is not new")
     linux.die_with_parent()
     if select.select([warden_alive], [], [], 0)[0]:
         os._exit(1)
