@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
@@ -34,15 +34,6 @@ def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-CHROMIUM = "/usr/bin/chromium"
-SWITCHES = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--no-first-run",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SETTINGS = {
     "@jupyter-widgets/jupyterlab-manager/plugin": {"saveState": True},
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -181,17 +172,12 @@ def answers(address: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def desk(jupyterlab: tuple[str, Path, Path]) -> Iterator[Desk]:
+def desk(jupyterlab: tuple[str, Path, Path], chromium: Any) -> Iterator[Desk]:
     """A browser page on JupyterLab, one for a module: opening it takes longer than all that is asked of it."""
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"there is no Chromium at {CHROMIUM}")
-    from playwright.sync_api import sync_playwright
-
     address, folder, settings = jupyterlab
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
-        page = browser.new_page(viewport={"width": 1200, "height": 1000})
-        opened = Desk(folder, settings, address, page)
-        yield opened
-        opened.end_kernels()
-        browser.close()
+    # The browser is everybody's, because Playwright allows one in a process; the context is this module's.
+    context = chromium.new_context(viewport={"width": 1200, "height": 1000})
+    opened = Desk(folder, settings, address, context.new_page())
+    yield opened
+    opened.end_kernels()
+    context.close()
