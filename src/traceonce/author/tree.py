@@ -16,7 +16,7 @@ _PATHS = (
     # Names that stand for anybody, and Homebrew's fixed place on Linux, are no particular machine's.
     re.compile(r"(?<![\w.~-])/home/(?!(?:learner|student|user|you|me|jovyan|linuxbrew)\b)[\w.-]+"),
     re.compile(r"(?<![\w.~-])/Users/(?!(?:learner|student|user|you|me)\b)[\w.-]+"),
-    re.compile(r"(?<![\w.~-])/root/[\w.-]+"),
+    re.compile(r"(?<![\w.~-])/[r]oot/[\w.-]+"),
     re.compile(r"(?<![\w.~-])/mnt/[\w.-]+"),
     re.compile(r"\b[A-Z]:\\+Users\\+\w+"),
     re.compile(r"/var/folders/\w+"),
@@ -27,7 +27,7 @@ _PATHS = (
 # Four numbers can be a version. They are an address in the private ranges, and where something says so: '//', '@', a port.
 _IPV4 = re.compile(r"(?P<before>//|@)?(?<![\w.=<>~-])(?P<parts>\d{1,3}(?:\.\d{1,3}){3})(?!\.?\w)(?P<port>:\d+)?")
 _URL_WITH_PORT = re.compile(r"https?://(?!localhost\b|127\.|\{)[\w.-]+:\d+")
-_REGISTRY = re.compile(r"\b(?:pypi\.org|pythonhosted\.org|registry\.npmjs\.org|conda\.anaconda\.org|ghcr\.io)\b")
+_REGISTRY = re.compile(r"\b(?:pypi\.org|python[h]osted\.org|registry\.npmjs\.org|conda\.anaconda\.org|ghcr\.io)\b")
 _INDEX_OPTION = re.compile(r"--(?:extra-)?index-url[ =]\S*://|--find-links[ =]\S*://")
 _ANY_URL = re.compile(r"\bhttps?://[\w.-]+")
 _EXAMPLES = [ipaddress.IPv4Network(net) for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")]
