@@ -876,6 +876,7 @@ for name, function in {"padded": padded_mean, "unpadded": unpadded_mean}.items()
 #
 # Two hundred retraces are slow; are they gone afterwards? The cache has to keep what it compiled, or it would be no cache.
 # This child process calls the smallest of functions, a copy, with 200 lengths, and reports its resident memory on the way.
+# It runs under a cap, so that nothing can go wrong in earnest.
 
 # %%
 STAIR = """
@@ -895,7 +896,7 @@ if sys.platform == "linux":
     ctypes.CDLL(None).malloc_trim(0)
 report("trimmed")
 """
-ON_CPU = os.environ | {"JAX_PLATFORMS": "cpu"}  # the child leaves a GPU to this process
+ON_CPU = {"JAX_PLATFORMS": "cpu"}  # the child leaves a GPU to this process
 
 # %%
 question = "The data are a few bytes. How much does the memory grow over 200 lengths?"
@@ -903,22 +904,20 @@ choices = ["under 1 MB", "over 10 MB"]
 guess = predict("05-R8", question, choices)
 
 # %% claims=["R8"]
-import subprocess
-import sys
-from itertools import pairwise
+from traceonce.sandbox import run_capped
+from traceonce.show import Limit, Line, Timeline
 
-from traceonce.show import Line, Timeline
+cap = Limit("cap", 500 * 2**20)
+picture = chart(Timeline("A child that compiles 200 variants", (Line("resident"),), cap))
 
-picture = chart(Timeline("Memory of a child, above its start", (Line("resident"),)))
-memory, began = {}, time.perf_counter()
-command, pipe = [sys.executable, "-c", STAIR], subprocess.PIPE
-with subprocess.Popen(command, env=ON_CPU, stdout=pipe, text=True) as child:
-    for line in child.stdout:
-        label, size = line.split()
-        memory[label] = int(size)
-        more = memory[label] - memory["start"]
-        picture.append("resident", time.perf_counter() - began, more)
-picture.close("ended by itself")
+
+def draw(sample):
+    picture.append("resident", sample.seconds, sample.rss_mb * 2**20)
+
+
+ending = run_capped(STAIR, memory_mb=500, seconds=300, environment=ON_CPU, on_sample=draw)
+picture.close(ending.kind)
+memory = {label: int(size) for label, size in map(str.split, ending.stdout.splitlines())}
 grown = memory["201"] - memory["start"]
 guess.reveal("over 10 MB" if grown > 10e6 else "under 1 MB")
 
@@ -928,6 +927,9 @@ guess.reveal("over 10 MB" if grown > 10e6 else "under 1 MB")
 # `jax.clear_caches()` give back?
 
 # %% claims=["R8"]
+import sys
+from itertools import pairwise
+
 levels = [memory[label] for label in ("start", "51", "101", "151", "201")]
 print("each quarter is higher than the last:", all(low < high for low, high in pairwise(levels)))
 print("half of it back after clear_caches:  ", memory["201"] - memory["cleared"] > grown / 2)
@@ -984,6 +986,7 @@ for scale in map(float, sys.argv[2:]):
 
 # %%
 import json
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -993,7 +996,7 @@ folder = tempfile.mkdtemp()
 def start_cold(*scales):
     """Run the child with the cache in `folder`; a report for each scale."""
     command = [sys.executable, "-c", COLD, folder, *map(str, scales)]
-    settings = ON_CPU | {"JAX_LOG_COMPILES": "1"}
+    settings = os.environ | ON_CPU | {"JAX_LOG_COMPILES": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=settings)
     reports = [json.loads(line) for line in done.stdout.splitlines()]
     logged = sum("Compiling jit(deep)" in line for line in done.stderr.splitlines())
