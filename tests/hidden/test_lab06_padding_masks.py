@@ -1,0 +1,617 @@
+"""Hidden asserts of lab 06.
+
+The rows are real digits, drawn without repetition; parameters are random. Everything is judged by what must not change: the
+expected values come from the valid rows alone, in float64, and the rows that are not valid hold NaN, infinities, huge numbers
+and labels that no digit has. Batches have eight rows wherever JAX compiles something, so that a submission pays for one program
+a function.
+
+Losses are between 0.1 and 20 and parameters of order 1. A right float32 answer is within 5e-6 of the reference (relative, or
+absolute where it is small); the wrong ones known are off by 1e-2 and more.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from traceonce.data import digits
+from traceonce.grade.hidden import Host, StudentError, graded, same_tree
+
+TOLERANCE = 1e-4
+ROWS = 8
+FILLS = (np.nan, np.inf, 1e30)
+PIXELS, LABELS = digits()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Eight rows, of which those in `where` are digits: x (8, 64), y (8,), valid (8,)."""
+
+    x: np.ndarray
+    y: np.ndarray
+    valid: np.ndarray
+
+    @property
+    def arrays(self):
+        return self.x, self.y, self.valid
+
+
+def batch(lab, count, *, fill=0.0, label=0, scattered=False):
+    rows = lab.rng.choice(len(PIXELS), count, replace=False)
+    where = np.sort(lab.rng.choice(ROWS - 1, count, replace=False)) + 1 if scattered else np.arange(count)
+    x, y = np.full((ROWS, 64), fill, "float32"), np.full(ROWS, label, "int32")
+    valid = np.zeros(ROWS, bool)
+    x[where], y[where], valid[where] = PIXELS[rows], LABELS[rows], True
+    return Batch(x, y, valid)
+
+
+def filled(given, fill, label):
+    """The same batch with other things in the rows that are not valid."""
+    x = np.where(given.valid[:, None], given.x, np.float32(fill))
+    return Batch(x, np.where(given.valid, given.y, np.int32(label)), given.valid)
+
+
+def random_params(lab):
+    return {
+        "w": lab.rng.normal(0, 0.4, (64, 10)).astype("float32"),
+        "b": lab.rng.normal(0, 1.0, 10).astype("float32"),
+    }
+
+
+def probabilities(params, x):
+    scores = np.float64(x) @ np.float64(params["w"]) + np.float64(params["b"])
+    scores -= scores.max(axis=1, keepdims=True)
+    return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+
+
+def row_losses(params, x, y):
+    return -np.log(probabilities(params, x)[np.arange(len(y)), y])
+
+
+def loss_of(params, given):
+    return row_losses(params, given.x[given.valid], given.y[given.valid]).mean()
+
+
+def gradient_of(params, given):
+    x, y = given.x[given.valid], given.y[given.valid]
+    pull = (probabilities(params, x) - np.eye(10)[y]) / len(y)
+    return {"w": np.float64(x).T @ pull, "b": pull.sum(axis=0)}
+
+
+def close(got, expected):
+    """Equal within the tolerance, and of the same shape: nothing is broadcast. NaN equals nothing."""
+    return np.shape(got) == np.shape(expected) and np.allclose(got, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def same_gradient(got, expected):
+    return got.keys() == expected.keys() and all(close(got[name], expected[name]) for name in expected)
+
+
+def loss_and_grad(lab, params, given):
+    return lab.call("loss_and_grad", params, *given.arrays)
+
+
+def traced(seen):
+    """Traces and compiles of anything at all."""
+    return seen.traces + seen.compiles + sum(seen.other_traces.values()) + sum(seen.other_compiles.values())
+
+
+# masked_loss ----------------------------------------------------------------------------------------------------------
+
+
+@graded(
+    points=1,
+    task="masked_loss",
+    title="The loss runs inside jit",
+    hint="masked_loss should run inside jit, where `valid` is a tracer: x[valid] has no fixed shape there, and int(...), "
+    "np.asarray(...) and a Python `if` want numbers on the host. jnp.where keeps the shape.",
+)
+def test_loss_runs_inside_jit(lab):
+    loss, _ = loss_and_grad(lab, random_params(lab), batch(lab, 5))
+    assert np.shape(loss) == ()
+
+
+@graded(
+    points=2,
+    task="masked_loss",
+    title="The denominator is the number of valid rows",
+    hint="The loss should be a sum over the valid rows, divided by how many they are. A mean over all rows has the padding in "
+    "its denominator: more padding, lower loss.",
+)
+def test_denominator_is_the_valid_count(lab):
+    params = random_params(lab)
+    for count in (2, 6):
+        given = batch(lab, count)
+        assert close(loss_and_grad(lab, params, given)[0], loss_of(params, given))
+
+
+@graded(
+    points=2,
+    task="masked_loss",
+    title="The gradient is that of the valid rows",
+    hint="The gradient should be that of the valid rows' mean loss, bias included. Padded rows of zeros still see the bias, "
+    "and pull it.",
+)
+def test_gradient_is_that_of_the_valid_rows(lab):
+    params = random_params(lab)
+    for count in (2, 6):
+        given = batch(lab, count)
+        assert same_gradient(loss_and_grad(lab, params, given)[1], gradient_of(params, given))
+
+
+@graded(
+    points=3,
+    task="masked_loss",
+    title="What the padding holds reaches neither loss nor gradient",
+    hint="NaN, infinities and huge numbers in rows that are not valid should change nothing, the gradient included. A mask "
+    "behind the arithmetic comes too late: 0 * NaN is NaN on the way back. Replace the padded rows of x in front.",
+)
+def test_padding_content_reaches_nothing(lab):
+    params = random_params(lab)
+    given = batch(lab, 5)
+    for fill in FILLS:
+        loss, grads = loss_and_grad(lab, params, filled(given, fill, 0))
+        assert close(loss, loss_of(params, given))
+        assert same_gradient(grads, gradient_of(params, given))
+
+
+@graded(
+    points=1,
+    task="masked_loss",
+    title="The labels of the padding do not matter",
+    hint="A label in a padded row may be no digit at all. Which rows are valid should come from `valid` alone: no label and "
+    "no value of x stands for padding.",
+)
+def test_padding_labels_do_not_matter(lab):
+    params = random_params(lab)
+    given = batch(lab, 5)
+    for label in (3, 99, -1):
+        loss, grads = loss_and_grad(lab, params, filled(given, 0.0, label))
+        assert close(loss, loss_of(params, given))
+        assert same_gradient(grads, gradient_of(params, given))
+
+
+@graded(
+    points=1,
+    task="masked_loss",
+    title="The valid rows may stand anywhere",
+    hint="The padding need not come last. The loss should take the rows that `valid` names, not the first so many.",
+)
+def test_valid_rows_stand_anywhere(lab):
+    params = random_params(lab)
+    given = batch(lab, 4, scattered=True)
+    loss, grads = loss_and_grad(lab, params, given)
+    assert close(loss, loss_of(params, given))
+    assert same_gradient(grads, gradient_of(params, given))
+
+
+@graded(
+    points=2,
+    task="masked_loss",
+    title="Without a valid row, loss and gradient are 0",
+    hint="With no valid row the loss should be 0, and its gradient 0 as well. 0 / 0 is NaN: make the divisor safe, as with "
+    "jnp.maximum(count, 1).",
+)
+def test_empty_batch_is_zero(lab):
+    params = random_params(lab)
+    for fill in (0.0, np.nan):
+        loss, grads = loss_and_grad(lab, params, batch(lab, 0, fill=fill))
+        assert close(loss, 0.0)
+        assert same_gradient(grads, {name: np.zeros_like(leaf) for name, leaf in params.items()})
+
+
+# standardise ----------------------------------------------------------------------------------------------------------
+
+
+def standardised(given):
+    rows = np.float64(given.x[given.valid])
+    result = np.zeros((ROWS, 64))
+    result[given.valid] = (rows - rows.mean(axis=0)) / (rows.std(axis=0) + 0.1)
+    return result
+
+
+@graded(
+    points=2,
+    task="standardise",
+    title="Mean and spread are those of the valid rows",
+    hint="Mean and spread should be taken over the valid rows alone. Over all rows the padding leaks into every valid one, and "
+    "a mask on the result cannot take it back.",
+)
+def test_statistics_are_those_of_the_valid_rows(lab):
+    for count in (3, 6):
+        given = batch(lab, count)
+        got = np.asarray(lab.call("standardise", given.x, given.valid))
+        assert got.shape == (ROWS, 64)
+        assert close(got[given.valid], standardised(given)[given.valid])
+
+
+@graded(
+    points=1,
+    task="standardise",
+    title="Padded rows come out as zeros, whatever they held",
+    hint="Rows that are not valid should come out as zeros, and what they held should reach no other row: NaN - mean is NaN, "
+    "and 0 * NaN is NaN. Replace them in front, and choose the zeros with jnp.where.",
+)
+def test_padded_rows_come_out_as_zeros(lab):
+    given = batch(lab, 4, scattered=True)
+    for fill in FILLS:
+        got = lab.call("standardise", filled(given, fill, 0).x, given.valid)
+        assert close(got, standardised(given))
+
+
+# step -----------------------------------------------------------------------------------------------------------------
+
+
+def state_of(lab):
+    params = random_params(lab)
+    velocity = {name: lab.rng.normal(0, 1.0, leaf.shape).astype("float32") for name, leaf in params.items()}
+    return {"params": params, "velocity": velocity, "steps": np.int32(lab.rng.integers(2, 90))}
+
+
+def after(state, given, lr):
+    """The state after a step on a batch with a valid row."""
+    gradient = gradient_of(state["params"], given)
+    velocity = {name: 0.9 * np.float64(v) + gradient[name] for name, v in state["velocity"].items()}
+    return {
+        "params": {name: np.float64(p) - lr * velocity[name] for name, p in state["params"].items()},
+        "velocity": velocity,
+        "steps": int(state["steps"]) + 1,
+    }
+
+
+def rate(lab):
+    return float(lab.rng.uniform(0.1, 0.5))
+
+
+@graded(
+    points=2,
+    task="step",
+    title="A batch with valid rows moves parameters and velocity",
+    hint="With valid rows the new velocity should be 0.9 * velocity + gradient of masked_loss, the parameters should move "
+    "against it by the rate, and steps should be one higher.",
+)
+def test_step_moves_by_the_velocity(lab):
+    state, given, lr = state_of(lab), batch(lab, 5, fill=np.nan), rate(lab)
+    got = lab.call("train_step", state, *given.arrays, lr)
+    expected = after(state, given, lr)
+    assert same_gradient(got["params"], expected["params"])
+    assert same_gradient(got["velocity"], expected["velocity"])
+    assert int(got["steps"]) == expected["steps"]
+
+
+@graded(
+    points=2,
+    task="step",
+    title="An empty batch leaves the parameters where they are",
+    hint="On a batch without a valid row the parameters should stay. A gradient of zero is not enough: the velocity still "
+    "moves them. Choose the old ones, inside the program.",
+)
+def test_empty_batch_moves_no_parameters(lab):
+    state = state_of(lab)
+    got = lab.call("train_step", state, *batch(lab, 0).arrays, rate(lab))
+    assert same_tree(got["params"], state["params"])
+
+
+@graded(
+    points=1,
+    task="step",
+    title="An empty batch leaves velocity and count where they are",
+    hint="On a batch without a valid row the velocity should not decay and no step be counted. Skipping is about the whole "
+    "state, not the parameters alone.",
+)
+def test_empty_batch_leaves_the_whole_state(lab):
+    state = state_of(lab)
+    got = lab.call("train_step", state, *batch(lab, 0).arrays, rate(lab))
+    assert same_tree(got["velocity"], state["velocity"])
+    assert int(got["steps"]) == int(state["steps"])
+
+
+# evaluate -------------------------------------------------------------------------------------------------------------
+
+
+def data(lab, count):
+    rows = lab.rng.choice(len(PIXELS), count, replace=False)
+    return PIXELS[rows], LABELS[rows]
+
+
+def evaluated(lab, params, x, y):
+    got = lab.call("evaluate", params, Host(x), Host(y), ROWS)
+    return float(got["loss"]), float(got["accuracy"])
+
+
+def accuracy(params, x, y):
+    return np.mean(probabilities(params, x).argmax(axis=1) == y)
+
+
+@graded(
+    points=2,
+    task="evaluate",
+    title="Every row has the same weight in the loss",
+    hint="The loss should be the mean over all rows. A mean of batch means gives the few rows of a short batch the weight of "
+    "many, and dropping that batch leaves them out: add sums and counts, divide once.",
+)
+def test_rows_have_equal_weight_in_the_loss(lab):
+    params = random_params(lab)
+    for count in (11, 17):
+        x, y = data(lab, count)
+        assert close(evaluated(lab, params, x, y)[0], row_losses(params, x, y).mean())
+
+
+@graded(
+    points=1,
+    task="evaluate",
+    title="The accuracy counts real rows alone",
+    hint="The accuracy should be the number of right rows over the number of rows. A padded row can be 'right' by accident: "
+    "the mask belongs to the metric, too.",
+)
+def test_accuracy_counts_real_rows(lab):
+    params = random_params(lab)
+    params["b"][0] += 3.0  # a row of zeros is taken for a 0
+    for count in (11, 17):
+        x, y = data(lab, count)
+        assert close(evaluated(lab, params, x, y)[1], accuracy(params, x, y))
+
+
+@graded(
+    points=1,
+    task="evaluate",
+    title="Full batches alone are evaluated as well",
+    hint="With a number of rows that the batch size divides, the result should be their mean. An extra batch without a row "
+    "divides 0 by 0.",
+)
+def test_full_batches_are_evaluated(lab):
+    params = random_params(lab)
+    x, y = data(lab, 2 * ROWS)
+    loss, share = evaluated(lab, params, x, y)
+    assert close(loss, row_losses(params, x, y).mean())
+    assert close(share, accuracy(params, x, y))
+
+
+@graded(
+    points=2,
+    task="evaluate",
+    title="Another number of rows compiles nothing",
+    hint="After one evaluation, data of another number of rows should cost no trace and no compile, and give the right loss. "
+    "A short last batch is a new shape; so is each width of jnp.pad. Pad with NumPy before JAX gets the batch.",
+)
+def test_other_numbers_of_rows_compile_nothing(lab):
+    params = random_params(lab)
+    evaluated(lab, params, *data(lab, 11))
+    x, y = data(lab, 14)
+    seen = lab.observe("evaluate", params, Host(x), Host(y), ROWS)
+    assert close(float(seen.value["loss"]), row_losses(params, x, y).mean())
+    assert traced(seen) == 0
+
+
+# hardest --------------------------------------------------------------------------------------------------------------
+
+
+def slots_of(lab, losses, valid):
+    index, loss, taken = lab.call("hardest", losses, valid)
+    return np.asarray(index), np.asarray(loss), np.asarray(taken)
+
+
+def some_losses(lab, count):
+    """Eight losses, the places of the valid ones, hardest first, and the mask."""
+    losses = (lab.rng.permutation(ROWS) + lab.rng.uniform(0.2, 0.8, ROWS)).astype("float32")
+    where = lab.rng.choice(ROWS, count, replace=False)
+    valid = np.zeros(ROWS, bool)
+    valid[where] = True
+    return losses, sorted(where.tolist(), key=lambda i: -losses[i])[:4], valid
+
+
+@graded(
+    points=2,
+    task="hardest",
+    title="Only valid rows get into the slots",
+    hint="The slots should hold valid rows, hardest first. What stands in the other rows may be larger than any loss: it must "
+    "be out before top_k looks.",
+)
+def test_only_valid_rows_get_into_the_slots(lab):
+    losses, order, valid = some_losses(lab, 5)
+    for garbage in (50.0, np.inf, np.nan):
+        given = np.where(valid, losses, np.float32(garbage))
+        index, loss, taken = slots_of(lab, given, valid)
+        assert index.tolist() == order
+        assert close(loss, losses[order])
+        assert taken.tolist() == [True] * 4
+
+
+@graded(
+    points=1,
+    task="hardest",
+    title="Empty slots are marked",
+    hint="With fewer valid rows than slots, the rest should be marked: filled False, loss 0, index -1. Without the mask, a "
+    "reader takes them for rows.",
+)
+def test_empty_slots_are_marked(lab):
+    for count in (0, 2):
+        losses, order, valid = some_losses(lab, count)
+        index, loss, taken = slots_of(lab, losses, valid)
+        assert index.tolist() == order + [-1] * (4 - count)
+        assert close(loss, [*losses[order], *[0.0] * (4 - count)])
+        assert taken.tolist() == [True] * count + [False] * (4 - count)
+
+
+@graded(
+    points=1,
+    task="hardest",
+    title="A row with loss 0 is a row",
+    hint="A valid row may have a loss of exactly 0, and its slot should be filled. A value that can be data is no mark for "
+    "padding.",
+)
+def test_loss_of_zero_is_a_row(lab):
+    losses, order, valid = some_losses(lab, 3)
+    losses[order[2]] = 0.0
+    index, _, taken = slots_of(lab, losses, valid)
+    assert index.tolist() == [*order, -1]
+    assert taken.tolist() == [True, True, True, False]
+
+
+# remember, recall -----------------------------------------------------------------------------------------------------
+
+
+def pushes(lab, keeps):
+    """Batches of (values, keep), with NaN where nothing is kept, and the values that are kept, in order."""
+    batches, kept = [], []
+    for keep in keeps:
+        values = np.where(keep, lab.rng.uniform(1, 9, 4), np.nan)
+        batches.append((values.tolist(), [bool(k) for k in keep]))
+        kept.extend(np.float64(np.float32(values[np.array(keep, bool)])).tolist())
+    return batches, kept
+
+
+def pushed(lab, keeps):
+    """The means of `push_all`, the means expected, the last ring, and all that was kept."""
+    batches, kept = pushes(lab, keeps)
+    means, ring = lab.call("push_all", batches)
+    counts = np.cumsum([sum(keep) for keep in keeps])
+    expected = [np.mean(kept[max(0, n - 5) : n]) if n else 0.0 for n in counts]
+    return means, expected, ring, kept
+
+
+@graded(
+    points=1,
+    task="remember",
+    title="A ring that is not full is averaged over what it holds",
+    hint="The mean should be over the values in the ring. Empty slots are no zeros: leave them out of sum and count.",
+)
+def test_half_full_ring_is_averaged_over_its_values(lab):
+    means, expected, _, _ = pushed(lab, [(1, 1, 1, 1)])
+    assert close(means, expected)
+
+
+@graded(
+    points=1,
+    task="remember",
+    title="What is not kept leaves no trace",
+    hint="A value with keep False should neither be written nor counted, wherever it stands among the four, and may be NaN.",
+)
+def test_what_is_not_kept_leaves_no_trace(lab):
+    means, expected, ring, kept = pushed(lab, [(0, 1, 0, 1), (0, 0, 0, 0), (1, 0, 0, 1)])
+    assert close(means, expected)
+    assert int(ring["count"]) == len(kept)
+
+
+@graded(
+    points=2,
+    task="remember",
+    title="The newest values overwrite the oldest",
+    hint="A full ring should hold the last five, whatever came before. The next slot is count modulo five, and goes on from push "
+    "to push.",
+)
+def test_newest_overwrite_the_oldest(lab):
+    means, expected, ring, kept = pushed(lab, [(1, 1, 1, 1), (1, 0, 1, 1), (1, 1, 1, 1), (0, 1, 0, 0)])
+    assert close(means, expected)
+    assert close(sorted(np.asarray(ring["values"]).tolist()), sorted(kept[-5:]))
+
+
+@graded(
+    points=1,
+    task="remember",
+    title="An empty ring gives 0",
+    hint="recall of an empty ring should be 0, not NaN: divide by at least 1.",
+)
+def test_empty_ring_gives_zero(lab):
+    means, _, _, _ = pushed(lab, [(0, 0, 0, 0)])
+    assert close(means, [0.0])
+
+
+@graded(
+    points=1,
+    task="remember",
+    title="The ring keeps its shapes and dtypes",
+    hint="The ring that comes back should have the form of the ring that went in: values float32 of shape (5,), count an "
+    "integer. A carry that changes its form cannot be carried, and compiles again.",
+)
+def test_ring_keeps_its_form(lab):
+    _, _, ring, _ = pushed(lab, [(1, 0, 1, 1)])
+    assert ring.keys() == {"values", "count"}
+    assert np.asarray(ring["values"]).dtype == np.float32
+    assert np.shape(ring["values"]) == (5,)
+    assert np.asarray(ring["count"]).dtype.kind == "i"
+    assert np.shape(ring["count"]) == ()
+
+
+# buckets --------------------------------------------------------------------------------------------------------------
+
+
+def sequence(lab, length):
+    return lab.rng.uniform(1, 9, length).astype("float32")
+
+
+def bucket_of(lab, length):
+    values = sequence(lab, length)
+    padded, valid = lab.call("to_bucket", Host(values))
+    assert close(np.asarray(padded)[:length], values)
+    assert np.asarray(valid).tolist() == [True] * length + [False] * (len(padded) - length)
+    return len(padded)
+
+
+@graded(
+    points=1,
+    task="buckets",
+    title="Each length goes into the smallest bucket that holds it",
+    hint="A length that equals a bucket should fit into it, one more should go into the next, and the mask should be as long "
+    "as the bucket.",
+)
+def test_smallest_bucket_that_holds(lab):
+    assert [bucket_of(lab, length) for length in (3, 8, 9, 16, 17, 32)] == [8, 8, 16, 16, 32, 32]
+
+
+@graded(
+    points=1,
+    task="buckets",
+    title="What fits into no bucket is refused",
+    hint="A sequence longer than the largest bucket should raise a ValueError. Cutting it changes the answer, and a size of "
+    "its own is one more compile.",
+)
+def test_too_long_is_refused(lab):
+    bucket_of(lab, 5)
+    with pytest.raises(StudentError) as caught:
+        lab.call("to_bucket", Host(sequence(lab, 33 + int(lab.rng.integers(0, 9)))))
+    assert caught.value.is_a("ValueError")
+
+
+@graded(
+    points=2,
+    task="buckets",
+    title="A new bucket costs one trace and one compile",
+    hint="Three sequences of a bucket that was not used before should cost one compile together. None at all means that no "
+    "jitted function computes the means; more means that single operations are compiled, or a shape for each length.",
+)
+def test_new_bucket_compiles_once(lab):
+    # The visible asserts use the two smaller buckets alone, and this is the first assert that uses the largest.
+    given = [sequence(lab, length) for length in (20, 31, 26)]
+    seen = lab.observe("bucketed_means", [Host(values) for values in given])
+    assert close(seen.value, [np.float64(values).mean() for values in given])
+    assert sum(seen.other_compiles.values()) + seen.compiles == 1
+
+
+@graded(
+    points=1,
+    task="buckets",
+    title="The means are those of the bare sequences",
+    hint="Each mean should be over the values of its sequence, not over its bucket.",
+)
+def test_means_are_those_of_the_sequences(lab):
+    lengths = lab.rng.permutation([4, 7, 8, 11, 20, 31])
+    given = [sequence(lab, int(length)) for length in lengths]
+    got = lab.call("bucketed_means", [Host(values) for values in given])
+    assert close(got, [np.float64(values).mean() for values in given])
+
+
+@graded(
+    points=2,
+    task="buckets",
+    title="Once each bucket was seen, no length compiles anything",
+    hint="After one sequence of each bucket, other lengths should cost no trace and no compile. A mask of the bare length, a "
+    "count that is static, or a slice of a JAX array is a new shape for each length.",
+)
+def test_other_lengths_compile_nothing(lab):
+    first = [sequence(lab, length) for length in (6, 12, 25)]
+    lab.call("bucketed_means", [Host(values) for values in first])
+    given = [sequence(lab, length) for length in (5, 15, 10, 28, 19)]
+    seen = lab.observe("bucketed_means", [Host(values) for values in given])
+    assert close(seen.value, [np.float64(values).mean() for values in given])
+    assert traced(seen) == 0

@@ -1,0 +1,22 @@
+# ---
+# kind: wrong
+# trap: puts 8 values into the bucket of 16
+# fails: test_smallest_bucket_that_holds
+# hint: A length that equals a bucket
+# ---
+
+# %% nbgrader={"grade_id": "buckets"}
+def to_bucket(values):
+    for size in BUCKETS:
+        if len(values) < size:
+            return np.pad(values, (0, size - len(values))), np.arange(size) < len(values)
+    raise ValueError("too long")
+
+
+@jax.jit
+def masked_mean(values, valid):
+    return jnp.sum(jnp.where(valid, values, 0)) / jnp.maximum(jnp.sum(valid), 1)
+
+
+def bucketed_means(sequences):
+    return [float(masked_mean(*to_bucket(values))) for values in sequences]

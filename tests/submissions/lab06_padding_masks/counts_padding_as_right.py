@@ -1,0 +1,25 @@
+# ---
+# kind: wrong
+# trap: masks the loss and not the accuracy
+# fails: test_accuracy_counts_real_rows
+# hint: can be 'right' by accident
+# ---
+
+# %% nbgrader={"grade_id": "evaluate"}
+@jax.jit
+def batch_totals(params, x, y, valid):
+    losses = row_losses(params, x, y)
+    right = jnp.argmax(x @ params["w"] + params["b"], axis=1) == y
+    return [jnp.sum(jnp.where(valid, losses, 0)), jnp.sum(right), jnp.sum(valid)]
+
+
+def padded(x, y, start, size):
+    rows, targets = x[start : start + size], y[start : start + size]
+    missing = size - len(rows)
+    return np.pad(rows, ((0, missing), (0, 0))), np.pad(targets, (0, missing)), np.arange(size) < size - missing
+
+
+def evaluate(params, x, y, size):
+    parts = [batch_totals(params, *padded(x, y, start, size)) for start in range(0, len(x), size)]
+    loss, right, count = np.array(parts).sum(axis=0)
+    return {"loss": loss / count, "accuracy": right / count}

@@ -1,0 +1,12 @@
+# ---
+# kind: wrong
+# trap: takes the label -1 or 0 for padding
+# fails: test_padding_labels_do_not_matter
+# hint: no label and no value of x stands for padding
+# ---
+
+# %% nbgrader={"grade_id": "masked_loss"}
+def masked_loss(params, x, y, valid):
+    x = jnp.where(valid[:, None], x, 0)
+    valid = valid | (y > 0)
+    return jnp.where(valid, row_losses(params, x, y), 0).sum() / jnp.maximum(valid.sum(), 1)
