@@ -1089,5 +1089,5 @@ print("over 10 times faster:", gain > 10)
 # %% [markdown]
 # ## Lab
 #
-# [Lab 07](../../labs/lab07_honest_timing.ipynb) hands you a benchmark that finds a function 40 times faster than itself. You
+# [Lab 07](../../labs/lab07_honest_timing.ipynb) hands you a benchmark that finds a function 41 times faster than itself. You
 # build `bench`, a fair comparison and a measurement of peaks, on a device on paper where nothing is noise. About 35 minutes.

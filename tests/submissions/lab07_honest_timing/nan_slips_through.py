@@ -1,0 +1,18 @@
+# ---
+# kind: wrong
+# trap: asks whether the difference is too large, which no NaN is
+# fails: test_difference_is_found_in_any_leaf
+# hint: with a NaN
+# ---
+
+# %% nbgrader={"grade_id": "agree"}
+def agree(a, b, rtol=1e-5):
+    if jax.tree.structure(a) != jax.tree.structure(b):
+        return False
+    for left, right in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        left, right = np.asarray(left), np.asarray(right)
+        if (left.shape, left.dtype) != (right.shape, right.dtype):
+            return False
+        if np.max(np.abs(left - right)) > rtol * np.max(np.abs(left)):
+            return False
+    return True
