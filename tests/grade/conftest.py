@@ -79,7 +79,7 @@ CALM = {
         "double": "import threading, time\nwhile True:\n    threading.Thread(target=time.sleep, args=(1000,)).start()"
     },
     "forks_a_copy": {"double": "import os\nos.fork()\n\ndef double(x):\n    return 2 * x"},
-    "prints_much": {"double": "def double(x):\n    print('x' * 10_000_000)\n    return 2 * x"},
+    "prints_much": {"double": "print('x' * 10_000_000)\n\ndef double(x):\n    return 2 * x"},
     "warns": {
         "double": "import warnings, sys\n\ndef double(x):\n    warnings.warn('w')\n    sys.stderr.write('e')\n    return 2 * x"
     },

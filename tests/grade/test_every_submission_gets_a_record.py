@@ -135,3 +135,7 @@ def test_a_missing_cell_makes_its_asserts_unchecked_and_not_failed(calm):
 def test_printed_text_is_kept_up_to_a_cap(calm):
     printed = max(len(cell.printed) for cell in calm["prints_much"].cells)
     assert 0 < printed <= 4000
+
+
+def test_visible_asserts_are_not_run(calm):
+    assert not [cell.grade_id for cell in calm["warns"].cells if cell.kind == "test"]

@@ -25,7 +25,32 @@ from traceonce.grade.hidden import StudentError
 from traceonce.grade.session import ChildLost, Session, Uncheckable
 from traceonce.sandbox import linux
 
-_PYTEST_OPTIONS = ("-c", os.devnull, "--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:terminal")
+# Half of what pytest costs a judge is plugins that have nothing to do here.
+_NOT_NEEDED = (
+    "cacheprovider",
+    "capture",
+    "debugging",
+    "doctest",
+    "faulthandler",
+    "junitxml",
+    "logging",
+    "pastebin",
+    "recwarn",
+    "setuponly",
+    "setupplan",
+    "stepwise",
+    "subtests",
+    "terminal",
+    "terminalprogress",
+    "threadexception",
+    "unittest",
+    "unraisableexception",
+    "warnings",
+)
+_PYTEST_OPTIONS = (
+    *("-c", os.devnull, "--import-mode=importlib"),
+    *(option for plugin in _NOT_NEEDED for option in ("-p", f"no:{plugin}")),
+)
 _NOTE_CAP = 2000
 
 

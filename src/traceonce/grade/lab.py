@@ -84,8 +84,8 @@ class Lab:
 
     @property
     def code(self) -> tuple[Cell, ...]:
-        """Everything that runs, in order."""
-        return tuple(cell for cell in self.cells if cell.kind != "markdown")
+        """What grading runs, in order: given cells and solutions. Visible asserts are the learner's, and give no points."""
+        return tuple(cell for cell in self.cells if cell.kind in ("given", "solution"))
 
     def __getitem__(self, grade_id: str) -> Cell:
         """The cell with this `grade_id`; `KeyError` where there is none."""

@@ -110,7 +110,7 @@ class Observer:
         namespace.update(changes)
         function = namespace[name]
         probe = _Probe(function) if request["jit"] else None
-        called = probe.jitted if probe else function
+        called = function if probe is None else probe.jitted if request["run"] else probe.trace
         before = _fingerprints(namespace)
         encoder = Encoder(to_wire)
         self.counters.clear()
@@ -162,6 +162,10 @@ class _Probe:
 
         # Under the student's name and place, which is what JAX's messages then show.
         self.jitted = jax.jit(functools.wraps(function)(probe))
+
+    def trace(self, *args: Any, **kwargs: Any) -> None:
+        """Trace as a call of `jitted` does, and leave it at that."""
+        self.jitted.trace(*args, **kwargs)
 
 
 def _to_device(array: Any) -> Any:

@@ -21,7 +21,7 @@ _OF_DIAGNOSIS: dict[str, Status] = {"missing": "missing"}
 
 @dataclass(frozen=True)
 class StudentLine:
-    """A line of the student's own code, or of a visible assert: the cell's `grade_id`, the line's number from 1, its text."""
+    """A line of the student's own code: the cell's `grade_id`, the line's number from 1, its text."""
 
     cell: str
     line: int
@@ -235,11 +235,6 @@ class Maker:
                 about["printed"],
             )
 
-    @property
-    def _visible(self) -> dict[str, str]:
-        """The cells with visible asserts, which the learner has as well."""
-        return {cell.grade_id: cell.source for cell in self.lab.tests}
-
     def _code_cells(self) -> tuple[Any, ...]:
         return tuple(cell for cell in self.lab.code if cell.kind != "solution" or cell.grade_id in self.read.cells)
 
@@ -280,8 +275,6 @@ class Maker:
     def _sentence(self, error: Mapping[str, Any], task: str) -> str:
         """A student's error as a sentence for the student."""
         kind = error["kind"]
-        if kind == "raised" and error["type_name"] == "AssertionError" and task in self._visible:
-            return f"An assert in it failed: {error['message']}".rstrip(": ") + "."
         if kind == "raised":
             return f"Your code raised {error['type_name']}: {error['message']}".rstrip(": ")
         if kind == "timeout":
@@ -296,7 +289,7 @@ class Maker:
         return f"It did not come to an end within {self.call_seconds:g} s."
 
     def _line(self, error: Mapping[str, Any]) -> StudentLine | None:
-        source = (dict(self.read.cells) | self._visible).get(error.get("cell", ""), "").splitlines()
+        source = self.read.cells.get(error.get("cell", ""), "").splitlines()
         number = error.get("line", 0)
         if not 1 <= number <= len(source):
             return None

@@ -10,7 +10,7 @@ import io
 import json
 from collections.abc import Iterable
 
-from traceonce.grade.record import AssertRecord, CellRecord, Record, StudentLine
+from traceonce.grade.record import AssertRecord, Record, StudentLine
 
 CSV_COLUMNS = (
     "assignment",
@@ -129,12 +129,6 @@ def _assert_lines(found: AssertRecord) -> list[str]:
     return lines
 
 
-def _visible(record: Record) -> tuple[list[CellRecord], list[CellRecord]]:
-    """Cells with visible asserts: those that ran to the end, and the others."""
-    tests = [cell for cell in record.cells if cell.kind == "test"]
-    return [cell for cell in tests if not cell.why], [cell for cell in tests if cell.why]
-
-
 def feedback_text(record: Record) -> str:
     """The feedback page as plain text."""
     title = record.lab or record.file
@@ -147,13 +141,6 @@ def feedback_text(record: Record) -> str:
                 points = f"{number(found.earned)}/{number(found.points)}"
                 lines.append(f"[{_OUTCOME_WORDS[found.outcome]}] {found.title} ({points})")
                 lines += [f"    {line}" for line in _assert_lines(found)]
-    ran, broken = _visible(record)
-    if ran or broken:
-        lines += [
-            "",
-            f"Visible asserts: {len(ran)} of {len(ran) + len(broken)} cells ran to their end. They give no points.",
-        ]
-        lines += [f"    {cell.grade_id}: {cell.reason}{_in_words(cell.where)}" for cell in broken]
     return "\n".join(lines) + "\n"
 
 
@@ -183,16 +170,6 @@ def feedback_html(record: Record) -> str:
     for task in dict.fromkeys(found.task for found in record.asserts):
         parts += [f"<h2>{html.escape(task)}</h2><ul>"]
         parts += [_assert_html(found) for found in record.asserts if found.task == task]
-        parts.append("</ul>")
-    ran, broken = _visible(record)
-    if ran or broken:
-        count = f"{len(ran)} of {len(ran) + len(broken)} cells ran to their end. They give no points."
-        parts.append(f"<h2>Visible asserts</h2><p>{count}</p><ul>")
-        for cell in broken:
-            parts.append(
-                f'<li class="failed"><span class="word">{html.escape(cell.grade_id)}</span>'
-                f"<p>{html.escape(cell.reason + _in_words(cell.where))}</p></li>"
-            )
         parts.append("</ul>")
     return "\n".join((*parts, "</body></html>")) + "\n"
 

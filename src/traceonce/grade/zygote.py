@@ -49,6 +49,7 @@ def main() -> None:
             importlib.import_module(name)
     if sys.argv[2:]:
         use_compiled(FOLDER_IN_SANDBOX)
+    importlib.import_module("traceonce.grade.warm").warm_up()
     gc.collect()
     gc.freeze()  # the collector would otherwise touch, and so copy, every inherited page in every child
     control.send(b"ready")
