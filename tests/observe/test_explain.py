@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import logging
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from traceonce import explain, watch
 from traceonce.errors import TraceOnceError
+from traceonce.observe import evidence
 
 X = np.ones(3, np.float32)
 
@@ -366,6 +368,170 @@ def test_an_argument_that_cannot_be_described_leaves_the_call_alone():
     assert float(step(X, Moody())[0]) == 2.0
     step(np.ones(4, np.float32), Moody())
     assert "no picture" in explain(step)[0].doubt
+
+
+@pytest.fixture
+def log_of_misses():
+    """JAX's own log of cache misses, switched on as a user does it."""
+    jax.config.update("jax_explain_cache_misses", True)
+    yield
+    jax.config.update("jax_explain_cache_misses", False)
+
+
+def test_the_cache_miss_log_of_jax_is_read_where_the_calls_look_alike(log_of_misses, caplog):
+    step = watch(jax.jit(lambda x: x * 3))
+    step(X)
+    step.clear_cache()
+    step(X)
+    (found,) = explain(step)
+    assert (found.source, found.cause, found.log) == ("JAX's log", "unknown", "never seen function")
+    assert "cannot tell from the call: the call looks exactly like" in str(found)
+    assert "JAX's log says: never seen function" in str(found)
+    assert "jax_explain_cache_misses" not in found.repair
+    assert "TRACING CACHE MISS" in caplog.text  # the user still gets it
+
+
+def test_the_log_is_not_asked_where_the_calls_differ(log_of_misses):
+    step = watch(jax.jit(lambda x: x * 3))
+    step(X)
+    step(np.ones(4, np.float32))
+    (found,) = explain(step)
+    assert (found.source, found.cause, found.log) == ("signature", "shape", "")
+
+
+def test_what_the_log_says_of_a_function_inside_is_not_taken_for_that_of_the_outer_one(log_of_misses):
+    inner = jax.jit(lambda x: x + 1)
+    outer = watch(jax.jit(lambda x: inner(x) * 2))
+    outer(X)
+    outer.clear_cache()
+    inner.clear_cache()
+    inner(np.ones(4, np.float32))
+    outer(X)
+    assert [one.log for one in explain(outer)] == ["never seen function"]
+
+
+def test_a_message_belongs_to_the_function_of_its_name_and_place():
+    key = evidence.FunctionKey("step", "a.py", 5)
+    says = [
+        evidence.Miss(name, place, "") for name, place in (("step", "a.py:5"), ("step", "a.py:6"), ("go", "a.py:5"))
+    ]
+    assert [evidence.is_of(miss, key) for miss in says] == [True, False, False]
+
+
+def test_without_the_log_nothing_is_said_for_it_and_the_repair_names_it():
+    step = watch(jax.jit(lambda x: x * 3))
+    step(X)
+    step.clear_cache()
+    step(X)
+    (found,) = explain(step)
+    assert (found.source, found.log) == ("", "")
+    assert "jax_explain_cache_misses" in found.repair
+
+
+def test_nothing_listens_to_the_log_after_a_block():
+    logger = logging.getLogger("jax._src.interpreters.partial_eval")
+    before = len(logger.filters)
+    with watch(), watch():
+        assert len(logger.filters) >= 1
+    assert len(logger.filters) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Finished tracing",
+        "TRACING CACHE MISS at a.py:1 (f):",
+        "TRACING CACHE MISS at a.py:1 (f):\n  a JAX that words it in another way",
+    ],
+)
+def test_a_message_that_is_written_in_another_way_says_nothing(text):
+    assert evidence.miss_of(text) is None
+
+
+def test_what_the_log_says_of_a_type_is_kept_line_by_line():
+    found = evidence.miss_of(
+        "TRACING CACHE MISS at a.py:6:6 (<module>):\n  for step defined at a.py:5\n"
+        "  all previously seen cache keys differ. For the closest previous key:\n"
+        "  different input types:\n  * at x, now f32[4] and before f32[3]"
+    )
+    assert (found.name, found.place) == ("step", "a.py:5")
+    assert found.says.splitlines()[1:] == ["different input types:", "* at x, now f32[4] and before f32[3]"]
+
+
+def test_a_compile_under_a_transformation_is_not_said_to_be_without_a_trace():
+    bodies = 0
+
+    @jax.jit
+    def step(x):
+        nonlocal bodies
+        bodies += 1
+        return (x * x).sum()
+
+    with watch() as seen:
+        for rows in (2, 3):
+            jax.vmap(step)(jnp.ones((4, rows)))
+    # JAX reports no trace of a call under vmap or grad, though the body runs.
+    assert (bodies, seen["step"].traces, seen["step"].compiles) == (2, 0, 2)
+    (found,) = explain(seen)
+    assert (found.cause, found.step, found.trace_known, found.doubt) == ("shape", "recompile", False, "")
+    assert "compiled again; JAX reports no trace here, whether there was one or not" in str(found)
+    assert "without a trace" not in str(found)
+
+
+def test_both_passes_of_a_gradient_through_filter_jit_belong_to_one_function():
+    @eqx.filter_jit
+    def solve(y, rate):
+        return jax.lax.scan(lambda c, _: (c * rate, None), y, None, length=3)[0].sum()
+
+    with watch() as seen:
+        for _ in range(2):
+            eqx.filter_grad(lambda y: solve(y, 2.0))(jnp.ones(3))
+    assert [key.name for key in seen] == ["solve"]
+    assert (seen["solve"].traces, seen["solve"].compiles) == (0, 2)
+    (backward,) = explain(seen)
+    assert (backward.cause, backward.trace_known) == ("unknown", False)
+    assert "backward pass" in backward.doubt
+
+
+def test_a_backward_pass_is_given_to_none_of_two_functions_of_one_name():
+    def make(factor):
+        @eqx.filter_jit
+        def solve(y):
+            return (y * y * factor).sum()
+
+        return solve
+
+    def other():
+        @eqx.filter_jit
+        def solve(y):
+            return (y * y * y).sum()
+
+        return solve
+
+    with watch() as seen:
+        jax.grad(make(2.0))(jnp.ones(3))
+        jax.grad(other())(jnp.ones(3))
+    assert sum(seen[key.name].compiles for key in set(seen)) == 3 * 4
+    assert sorted(key.file == __file__ for key in seen) == [False, True, True]
+
+
+def test_by_keyword_is_no_change_for_filter_jit():
+    step = watch(eqx.filter_jit(lambda x, y, *, z: x + y))
+    step(X, X, z=X)
+    step(X, y=X, z=X)
+    assert step.counts.traces == 1
+    step(y=np.ones(1, np.float32), x=X, z=X)
+    assert causes(explain(step)) == [[("shape", "y")]]
+
+
+def test_a_mesh_in_the_context_is_named():
+    step = watch(jax.jit(lambda x: x + 1))
+    step(X)
+    with jax.set_mesh(jax.make_mesh((1,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))):
+        step(X)
+    (change,) = explain(step)[0].changes
+    assert (change.cause, "mesh" in change.path, "rows" in change.new) == ("config", True, True)
 
 
 TWO_DEVICES = """

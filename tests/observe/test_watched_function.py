@@ -166,6 +166,26 @@ def test_counts_stay_right_beyond_the_events_that_are_kept():
     assert (len(seen.events), seen.dropped) == (calls.KEPT_CALLS, 500)
 
 
+def test_calls_keep_their_numbers_when_the_oldest_are_thrown_away(monkeypatch):
+    from traceonce.observe import calls, wrapping
+
+    monkeypatch.setattr(calls, "KEPT_CALLS", 10)
+    monkeypatch.setattr(calls, "TRIMMED_CALLS", 5)
+    monkeypatch.setattr(wrapping, "FULL", 15)
+    step = watch(jax.jit(lambda x: x + 1))
+    for _ in range(7):
+        step(X3)
+    with watch() as seen:
+        for size in (*[3] * 90, 4):
+            step(np.ones(size, np.float32))
+        assert [event.call for event in seen.events if event.kind == "call"] == list(range(89, 99))
+    assert len(step._entries) <= 16
+    assert (seen[step].calls, step.counts.calls) == (91, 98)
+    events = [event for event in seen.events if event.kind == "call"]
+    assert [event.call for event in events] == list(range(89, 99))
+    assert [event.compiles for event in events] == [0] * 9 + [1]
+
+
 def test_a_watched_function_of_jax_counts_as_ones_own():
     sine = watch(jax.jit(jax.numpy.sin))
     sine(X3)

@@ -6,10 +6,8 @@ chart) reads the log later. References to arguments are never kept.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import weakref
-from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,44 +15,65 @@ from traceonce.observe.records import FunctionKey
 
 KEPT_CALLS = 100_000
 """How many calls a log keeps: the newest. The number of calls goes on for ever."""
+TRIMMED_CALLS = 10_000
+"""How many more it may hold for a while, so that throwing the oldest away is rare."""
 
-Entry = tuple[int, float, float, int, int, int, bool]
-"""number of the call from 1, start, end, thread, traces, compiles, failed"""
+Entry = tuple[float, float, int] | tuple[float, float, int, int, int, bool]
+"""start, end, thread; and, where something happened during the call, traces, compiles, failed"""
 
 
 class CallLog:
-    """The calls of one watched function, numbered from 1."""
+    """The calls of one watched function, numbered from 1 in the order in which they ended.
 
-    __slots__ = ("__weakref__", "entries", "key", "numbers")
+    A call's number is not stored: it is the entry's place, and `_dropped` entries were before the first one kept.
+    Appending to `entries` takes no lock, so that the steady call pays for nothing else.
+    """
+
+    __slots__ = ("__weakref__", "_dropped", "_lock", "entries", "key")
 
     def __init__(self, key: FunctionKey) -> None:
         self.key = key
-        self.numbers = itertools.count(1)
-        self.entries: deque[Entry] = deque(maxlen=KEPT_CALLS)
+        self.entries: list[Entry] = []
+        self._dropped = 0
+        self._lock = threading.Lock()
+
+    def keep(self, entry: Entry) -> int:
+        """Append a call and return its number; throws away the oldest where there are too many."""
+        entries = self.entries
+        with self._lock:
+            entries.append(entry)
+            place = len(entries) - 1
+            while entries[place] is not entry:  # another thread has appended meanwhile
+                place -= 1
+            number = self._dropped + place + 1
+            if len(entries) > KEPT_CALLS + TRIMMED_CALLS:
+                surplus = len(entries) - KEPT_CALLS
+                del entries[:surplus]
+                self._dropped += surplus
+        return number
 
     def total(self) -> int:
         """Return how many calls there were."""
-        # Two threads may append in another order than they took their numbers, so the last entry need not be the highest.
-        return max((entry[0] for entry in itertools.islice(reversed(self.entries), 64)), default=0)
+        with self._lock:
+            return self._dropped + len(self.entries)
 
-    def after(self, number: int) -> list[Entry]:
-        """Return the kept calls with a higher number than `number`."""
-        return [entry for entry in tuple(self.entries) if entry[0] > number]
+    def after(self, number: int) -> list[tuple[int, Entry]]:
+        """Return the kept calls with a higher number than `number`, each with its own."""
+        with self._lock:
+            entries, dropped = self.entries[-KEPT_CALLS:], self._dropped + max(0, len(self.entries) - KEPT_CALLS)
+        first = max(0, number - dropped)
+        return list(enumerate(entries[first:], dropped + first + 1))
 
     def start_after(self, number: int) -> float:
         """Return when the first kept call after `number` began; infinity without one. Looks at few entries."""
-        entries = self.entries
-        if not entries:
-            return float("inf")
-        # Numbers are handed out in order and appended nearly in order, so the place can be computed.
-        first = max(0, number + 1 - entries[0][0])
-        return min(
-            (entry[1] for entry in itertools.islice(entries, first, first + 8) if entry[0] > number), default=0.0
-        )
+        with self._lock:
+            first = max(0, number - self._dropped)
+            return min((entry[0] for entry in self.entries[first : first + 8]), default=float("inf"))
 
-    def raw(self, entry: Entry) -> tuple[Any, ...]:
+    def raw(self, number: int, entry: Entry) -> tuple[Any, ...]:
         """Return an entry as the fields of an `Event`."""
-        number, start, end, thread, traces, compiles, failed = entry
+        start, end, thread, *rest = entry
+        traces, compiles, failed = rest or (0, 0, False)
         return ("call", self.key, start, end - start, number, traces, compiles, failed, False, thread)
 
 

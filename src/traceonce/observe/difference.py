@@ -9,7 +9,18 @@ from typing import Any, Literal
 
 import jax
 
-from traceonce.observe.signature import Argument, ArrayLeaf, Leaf, NoneLeaf, Path, Signature, StaticLeaf, static_leaf
+from traceonce.observe import evidence
+from traceonce.observe.signature import (
+    SHOWN,
+    Argument,
+    ArrayLeaf,
+    Leaf,
+    NoneLeaf,
+    Path,
+    Signature,
+    StaticLeaf,
+    static_leaf,
+)
 
 Cause = Literal[
     "shape",
@@ -138,8 +149,20 @@ def _config_changes(old: Signature, new: Signature) -> Iterator[Change]:
         if old.settings.get(name) != value
     ]
     yield from named
-    if not named and old.context is not None:
+    if named or old.context is None or new.context is None:
+        return
+    names = evidence.context_names()
+    if len(names) == len(old.context) == len(new.context):
+        for name, before, after in zip(names, old.context, new.context, strict=True):
+            if before != after:
+                yield Change("config", name, _short(before), _short(after))
+    else:
         yield Change("config", "", "one context", "another, in a part that JAX has no name for (a mesh, for example)")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
 def _argument_changes(name: str, old: Argument, new: Argument) -> Iterator[Change]:

@@ -12,8 +12,10 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 import sys
-from types import CodeType, FrameType
+from collections.abc import Callable, Sequence
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -75,14 +77,13 @@ def jax_name(function: Any) -> str:
 
 def key_of(function: Any) -> FunctionKey:
     """Return the key of a callable: its name and the place where its code was defined."""
-    name, code = jax_name(function), code_of(function)
-    if name == "<unnamed function>":
-        name = type(unwrapped(function)).__name__
-    return _key(name, code)
-
-
-@functools.lru_cache(maxsize=4096)
-def _key(name: str, code: CodeType | None) -> FunctionKey:
+    if type(function) is FunctionType and not function.__dict__:  # the usual case: it wraps nothing
+        code: CodeType | None = function.__code__
+        name = function.__name__
+    else:
+        name, code = jax_name(function), code_of(function)
+        if name == "<unnamed function>":
+            name = type(unwrapped(function)).__name__
     return FunctionKey(name) if code is None else FunctionKey(name, code.co_filename, code.co_firstlineno)
 
 
@@ -110,8 +111,8 @@ def entry_of(frame: FrameType | None, name: str) -> Entry | None:
     inner: Entry | None = None
     while frame is not None:
         code = frame.f_code
-        if code.co_filename == _JIT_FILE:
-            if inner is None and code.co_name in _ENTRANCES:
+        if code.co_name in _ENTRANCES and code.co_filename == _JIT_FILE:
+            if inner is None:
                 seen = frame.f_locals
                 function = seen["fun"] if "fun" in seen else getattr(seen.get("jit_func"), "_fun", None)
                 if function is None or jax_name(function) != name:
@@ -128,7 +129,7 @@ def entry_of(frame: FrameType | None, name: str) -> Entry | None:
             return (
                 inner
                 if function is None
-                else inner._replace(function=function, args=seen["args"], kwargs=seen["kwargs"], transform="filter_jit")
+                else Entry(function, seen["args"], seen["kwargs"], "filter_jit", wrapper, inner.ahead)
             )
         frame = frame.f_back
     return inner
@@ -138,7 +139,7 @@ def entered_ahead(frame: FrameType | None) -> bool | None:
     """Tell whether the innermost jitted function on the stack was entered by `.lower` or `.trace`; `None` without one."""
     while frame is not None:
         code = frame.f_code
-        if code.co_filename == _JIT_FILE and code.co_name in _ENTRANCES:
+        if code.co_name in _ENTRANCES and code.co_filename == _JIT_FILE:
             return code.co_name != "cache_miss"
         frame = frame.f_back
     return None
@@ -164,10 +165,42 @@ def entry_of_call(watched: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     return Entry(getattr(watched, "__wrapped__", watched), args, kwargs, "unknown", watched)
 
 
+def bound(entry: Entry) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments as `eqx.filter_jit` sorts them: one given by name counts as given by position where it can be."""
+    described = getattr(entry.jitted, "_signature", None)
+    if not isinstance(described, inspect.Signature):
+        return entry.args, entry.kwargs
+    try:
+        sorted_out = described.bind(*entry.args, **entry.kwargs)
+    except TypeError:
+        return entry.args, entry.kwargs  # the call does not fit the function: its own error says so
+    return sorted_out.args, sorted_out.kwargs
+
+
 def static_parameters(entry: Entry) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the positions and the names that were declared static for `jax.jit`."""
     about = getattr(entry.jitted, "_jit_info", entry.jitted)
     return tuple(getattr(about, "static_argnums", ())), tuple(getattr(about, "static_argnames", ()))
+
+
+def array_type() -> type | None:
+    """Return the class that JAX's concrete arrays have: comparing classes is cheaper than asking `jax.Array`."""
+    return getattr(getattr(jax._src, "array", None), "ArrayImpl", None)
+
+
+def flattener() -> Callable[[Any], tuple[Sequence[tuple[Any, Any]], Any]]:
+    """Return the function that takes a tree apart into (path, leaf) pairs and structure, with `None` as a leaf.
+
+    JAX has a registry for this, in which no Python runs for each node; the public way is several times slower.
+    """
+    registry = getattr(getattr(jax._src, "tree_util", None), "none_leaf_registry", None)
+    quick = getattr(registry, "flatten_with_path", None)
+    return _flattened if quick is None else quick
+
+
+def _flattened(tree: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
+    paired, structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: node is None)
+    return paired, structure
 
 
 def cache_context() -> Any:
@@ -176,13 +209,64 @@ def cache_context() -> Any:
     return None if read is None else read()
 
 
+def context_names() -> tuple[str, ...]:
+    """Return the names of the settings in `cache_context`, in its order; empty where this version does not tell."""
+    read = getattr(jax._src.config, "trace_context_names", None)
+    return () if read is None else tuple(read())
+
+
+MISS_LOG = "jax._src.interpreters.partial_eval"
+"""The logger to which JAX writes why a trace was not in its cache, where `jax_explain_cache_misses` is on."""
+
+
+class Miss(NamedTuple):
+    """What JAX wrote of one trace: of which function, where that was defined, and what it says of the cause."""
+
+    name: str
+    place: str
+    says: str
+
+
+_MISSED = re.compile(
+    r"TRACING CACHE MISS at [^\n]*\n  (?:never seen function:\n    (?P<new>.+?) id=\d+|for (?P<old>.+?))"
+    r"(?: defined at (?P<place>[^\n]*))?(?:\n(?P<rest>.*))?\Z",
+    re.DOTALL,
+)
+
+
+def miss_of(text: str) -> Miss | None:
+    """Read a message of that logger; `None` for one that is no such message, or is written in another way."""
+    found = _MISSED.match(text)
+    if found is None:
+        return None
+    if found["new"]:
+        # What may follow is JAX's guess ("maybe the function is being re-defined"), made from the line of the call.
+        return Miss(found["new"], found["place"] or "", "never seen function")
+    rest = (line.strip() for line in (found["rest"] or "").splitlines())
+    return Miss(found["old"], found["place"] or "", "\n".join(line for line in rest if line))
+
+
+def is_of(miss: Miss, key: FunctionKey) -> bool:
+    """Tell whether a message is about a function. Equinox's wrapper stands in for what it wraps."""
+    if miss.name != key.name:
+        return False
+    return key.file is None or miss.place == key.location or _EQUINOX_FILE in miss.place
+
+
+def in_equinox(key: FunctionKey) -> bool:
+    """Tell whether this is the wrapper of `eqx.filter_jit`, and not the function that it wraps."""
+    return key.file is not None and key.file.endswith(_EQUINOX_FILE)
+
+
 def traced_source(frame: FrameType | None, name: str) -> FunctionKey | None:
     """Find where the program being lowered or compiled was defined, from the debug information that it carries."""
     for _ in range(16):
         if frame is None:
             return None
-        if frame.f_code.co_filename.startswith(JAX_HOME):
-            program = frame.f_locals.get("closed_jaxpr") or frame.f_locals.get("jaxpr")
+        names = frame.f_code.co_varnames
+        if ("closed_jaxpr" in names or "jaxpr" in names) and frame.f_code.co_filename.startswith(JAX_HOME):
+            seen = frame.f_locals  # builds a dictionary, so only where it has what is looked for
+            program = seen.get("closed_jaxpr") or seen.get("jaxpr")
             described = getattr(getattr(program, "debug_info", None), "func_src_info", None)
             if isinstance(described, str):
                 found, at, place = described.partition(" at ")

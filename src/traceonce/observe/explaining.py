@@ -37,6 +37,8 @@ REPAIRS: dict[str, str] = {
     "unknown": "Look for jax.clear_caches(), .clear_cache(), or an earlier compile that was not watched.",
 }
 
+ASK_JAX = " With jax.config.update('jax_explain_cache_misses', True), JAX's own log is read as well."
+
 Step = Literal["first", "retrace", "recompile", "failed trace"]
 
 
@@ -51,6 +53,9 @@ class Explanation:
     - `changes`: what differs from the nearest earlier program; empty for the first, or where the cause cannot be seen.
     - `nearest`: the number of the program that it was compared with.
     - `doubt`: what cannot be told, and why; empty where the changes explain the step.
+    - `log`: what JAX's own log of cache misses says, where that is on and the changes do not explain the step.
+    - `trace_known`: whether JAX would have reported a trace. It reports none of a call under `grad` or `vmap`, and none
+      where only another pass is compiled.
     """
 
     function: FunctionKey
@@ -60,6 +65,15 @@ class Explanation:
     changes: tuple[Change, ...] = ()
     nearest: int | None = None
     doubt: str = ""
+    log: str = ""
+    trace_known: bool = True
+
+    @property
+    def source(self) -> Literal["signature", "JAX's log", ""]:
+        """Where the reason comes from: the two calls compared, or JAX's own log; empty where there is none."""
+        if self.log:
+            return "JAX's log"
+        return "signature" if self.changes and not self.doubt else ""
 
     @property
     def cause(self) -> str:
@@ -74,7 +88,8 @@ class Explanation:
         if self.step in ("first", "failed trace"):
             return ""
         if self.doubt:
-            return REPAIRS["unknown"] if self.nearest is not None else ""
+            hint = ASK_JAX if self.step == "retrace" and not self.log else ""
+            return REPAIRS["unknown"] + hint if self.nearest is not None else ""
         return " ".join(REPAIRS[cause] for cause in dict.fromkeys(change.cause for change in self.changes))
 
     def __repr__(self) -> str:
@@ -82,7 +97,8 @@ class Explanation:
 
     def __str__(self) -> str:
         call = "" if self.call is None else f", call {self.call}"
-        lines = [f"{self.function.name}, program {self.number}{call}: {_STEPS[self.step]}"]
+        words = _STEPS[self.step] if self.trace_known else _UNREPORTED
+        lines = [f"{self.function.name}, program {self.number}{call}: {words}"]
         if self.nearest is not None and self.changes:
             lines[0] += f" (compared with program {self.nearest})"
         width = max((len(change.cause) for change in self.changes), default=0)
@@ -93,7 +109,10 @@ class Explanation:
         if len(self.changes) > SHOWN_CHANGES:
             lines.append(f"  and {len(self.changes) - SHOWN_CHANGES} more changes")
         if self.doubt:
-            lines.append(f"  cannot tell: {self.doubt}")
+            lines.append(f"  cannot tell{' from the call' * bool(self.log)}: {self.doubt}")
+        if self.log:
+            lines += [f"  JAX's log says: {self.log.splitlines()[0]}"]
+            lines += [f"    {line}" for line in self.log.splitlines()[1 : SHOWN_CHANGES + 1]]
         if self.repair:
             lines.append(f"  {self.repair}")
         return "\n".join(lines)
@@ -106,6 +125,7 @@ _STEPS = {
     "recompile": "compiled again without a trace",
     "failed trace": "the function raised while it was traced",
 }
+_UNREPORTED = "compiled again; JAX reports no trace here, whether there was one or not"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -185,20 +205,27 @@ def explanation(made: Compilation, mine: Collection[int]) -> Explanation:
         return Explanation(**about, step="failed trace")
     if not earlier:
         return Explanation(**about, step="first")
-    step: Step = "retrace" if made.traced else "recompile"
-    if made.signature is None:
-        return Explanation(**about, step=step, doubt=made.unread)
+    signature = made.signature
+    known = made.traced or (signature is not None and not signature.tracers)
+    about |= {"step": "retrace" if made.traced else "recompile", "trace_known": known}
+    if signature is None:
+        return Explanation(**about, doubt=made.unread, log=made.log)
     if all(one.signature is None for one in earlier):
-        return Explanation(
-            **about, step=step, doubt="the earlier calls could not be read, so there is none to compare with."
-        )
-    nearest, differing = _nearest(made.signature, earlier, traced=made.traced)
+        doubt = "the earlier calls could not be read, so there is none to compare with."
+        return Explanation(**about, doubt=doubt, log=made.log)
+    nearest, differing = _nearest(signature, earlier, traced=made.traced or not known)
     doubt = "" if differing else _no_difference(made, nearest)
     if differing and made.traced and not any(change.cause in RETRACES for change in differing):
         doubt = "these changes alone do not make JAX trace again; something outside of the call did."
-    elif differing and not made.traced and all(change.cause in RETRACES - {"transform"} for change in differing):
+    elif (
+        differing
+        and known
+        and not made.traced
+        and all(change.cause in RETRACES - {"transform"} for change in differing)
+    ):
         doubt = "these changes alone would have made JAX trace again, and it did not: it knew this call from before."
-    return Explanation(**about, step=step, changes=differing, nearest=nearest, doubt=doubt)
+    log = made.log if doubt else ""
+    return Explanation(**about, changes=differing, nearest=nearest, doubt=doubt, log=log)
 
 
 def _same_function(one: Compilation, other: Compilation) -> bool:

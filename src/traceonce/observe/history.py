@@ -25,6 +25,7 @@ class Compilation:
     - `call`: the number of the watched call in which it happened; `None` outside of one.
     - `signature`: what the call looked like; `None` where it could not be read, and then `unread` says why.
     - `own`: whether it is a function of the user's, and not one of JAX's helpers.
+    - `log`: what JAX's own log of cache misses says of its trace; empty where that log is off.
     - `traced`, `compiled`, `failed`, `cached`: what happened; `cached` marks a call that needed neither, seen first.
     """
 
@@ -41,6 +42,7 @@ class Compilation:
     failed: bool = False
     cached: bool = False
     own: bool = True
+    log: str = ""
 
 
 class History:
@@ -48,7 +50,6 @@ class History:
 
     def __init__(self) -> None:
         self._of: OrderedDict[FunctionKey, deque[Compilation]] = OrderedDict()
-        self._numbers: dict[FunctionKey, int] = {}
         self._lock = threading.Lock()
 
     def add(self, compilation: Compilation) -> None:
@@ -59,11 +60,10 @@ class History:
             if kept is None:
                 kept = self._of[key] = deque(maxlen=KEPT_COMPILATIONS)
                 if len(self._of) > KEPT_FUNCTIONS:
-                    oldest, _ = self._of.popitem(last=False)
-                    self._numbers.pop(oldest, None)
+                    self._of.popitem(last=False)
             elif len(self._of) == KEPT_FUNCTIONS:
                 self._of.move_to_end(key)
-            self._numbers[key] = compilation.number = self._numbers.get(key, 0) + 1
+            compilation.number = kept[-1].number + 1 if kept else 1
             kept.append(compilation)
 
     def before(self, compilation: Compilation) -> list[Compilation]:
@@ -85,7 +85,6 @@ class History:
         """Forget everything: for a process that starts over, and for tests."""
         with self._lock:
             self._of.clear()
-            self._numbers.clear()
 
 
 HISTORY = History()

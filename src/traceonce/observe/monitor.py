@@ -6,6 +6,7 @@ middle of JAX's own work: they read the stack, add to counts, and leave. Subscri
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -147,6 +148,7 @@ class Monitor:
         self._users = 0
         self._session = 0  # how often the listeners were registered: what began under others never ends
         self._known: dict[str, FunctionKey] = {}
+        self._filtered: dict[str, set[FunctionKey]] = {}  # by name: what was entered through eqx.filter_jit
         self._late: list[Sink] = []
 
     # -- who is watching
@@ -177,6 +179,8 @@ class Monitor:
                 monitoring.register_scalar_listener(self._on_start)
                 monitoring.register_event_duration_secs_listener(self._on_end)
                 monitoring.register_event_listener(self._on_event)
+                # A filter and not a handler: with a handler, Python would no longer print the user's warnings itself.
+                logging.getLogger(evidence.MISS_LOG).addFilter(self._on_log)
 
     def release(self) -> None:
         """Give up one use of the listeners; without users they are unregistered."""
@@ -186,6 +190,7 @@ class Monitor:
                 _unregister(monitoring.unregister_scalar_listener, self._on_start)
                 _unregister(monitoring.unregister_event_duration_listener, self._on_end)
                 _unregister(monitoring.unregister_event_listener, self._on_event)
+                logging.getLogger(evidence.MISS_LOG).removeFilter(self._on_log)
 
     # -- the listeners
 
@@ -203,6 +208,19 @@ class Monitor:
     def _on_event(self, event: str, **_about: Any) -> None:
         if event == CACHE_HIT and (stages := HERE.state.stages):
             stages[-1].cache_hit = True
+
+    def _on_log(self, record: logging.LogRecord) -> bool:
+        """Note what JAX logs of a cache miss, where somebody has switched that log on. Lets every record pass.
+
+        Only of a trace that JAX also reports: under a transformation it logs traces of functions that it derived itself.
+        """
+        state = HERE.state
+        miss = evidence.miss_of(record.getMessage()) if state.stages and not state.ignored else None
+        if miss is not None:
+            running = state.stages[-1]
+            if running.stage == "trace" and not running.compilation.log and evidence.is_of(miss, running.key):
+                running.compilation.log = miss.says
+        return True
 
     def _on_end(self, event: str, seconds: float, **about: Any) -> None:
         stage = STAGES.get(event)
@@ -229,7 +247,7 @@ class Monitor:
                 caller.seen.take_stage(running, raw)
         for block in self.blocks:
             block.take_stage(running, raw)
-        if stage == "compile" and self.between_calls(state):
+        if stage == "compile" and (self.subscribers or self._late) and self.between_calls(state):
             self.deliver()  # nobody watches the jitted function, so this is the last that is heard of its call
 
     def _started(self, state: ThreadState, stage: Stage, reported: str, frame: FrameType | None) -> RunningStage:
@@ -239,7 +257,7 @@ class Monitor:
         if made is not None and _goes_on(made, stage, frame):
             return RunningStage(stage, reported, name, made.function, made.own, made.call is not None, now, error, made)
         call, entry = None, None
-        for caller, args, kwargs in reversed(state.calls):
+        for caller, args, kwargs in reversed(state.calls) if state.calls else ():
             if caller.jitted and caller.jax_name == name:
                 entry = evidence.entry_of_call(caller.wrapped, args, kwargs)
                 key, call = caller.key, caller.next_call()
@@ -248,20 +266,32 @@ class Monitor:
             entry = evidence.entry_of(frame, name)
             if entry is not None:
                 self._known[name] = key = evidence.key_of(entry.function)
+                if entry.transform == "filter_jit":
+                    self._filtered.setdefault(name, set()).add(key)
             else:
-                key = evidence.traced_source(frame, name) or self._known.get(name) or FunctionKey(name)
+                key = self._key_without_entry(frame, name)
         if made is None or stage == "trace" or (stage == "lower" and made.lowered) or made.call != call:
             made = state.making[name] = compilation_of(key, now, call, entry)
             if made.own:
                 HISTORY.add(made)
         return RunningStage(stage, reported, name, key, made.own, call is not None, now, error, made)
 
+    def _key_without_entry(self, frame: FrameType | None, name: str) -> FunctionKey:
+        """Return whose a stage is that no call on the stack belongs to, such as a backward pass."""
+        source = evidence.traced_source(frame, name)
+        if source is None:
+            return self._known.get(name) or FunctionKey(name)
+        # All programs of eqx.filter_jit come from the same line of Equinox's: the name decides, where it can.
+        wrapped = self._filtered.get(name, ()) if evidence.in_equinox(source) else ()
+        return next(iter(wrapped)) if len(wrapped) == 1 else source
+
     # -- the subscribers' turn
 
     def between_calls(self, state: ThreadState) -> bool:
         """Whether a thread is outside every trace, lowering, compile and call of a watched jitted function."""
-        idle = not state.stages or state.session != self._session
-        return idle and (not state.calls or not any(caller.jitted for caller, _, _ in state.calls))
+        if state.stages and state.session == self._session:
+            return False
+        return not state.calls or not any(caller.jitted for caller, _, _ in state.calls)
 
     def deliver(self, *sinks: Sink) -> None:
         """Let subscribers hear what has happened, if this is the main thread."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Kind = Literal["trace", "lower", "compile", "call"]
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionKey:
+class FunctionKey(NamedTuple):
     """Which function a record belongs to.
 
     **Arguments**
@@ -35,7 +34,8 @@ class Counts:
     **Arguments**
 
     - `calls`: calls of the watched function; `None` where nobody watched it, because JAX reports no calls.
-    - `traces`: runs of the Python body with tracers; a trace that raised counts.
+    - `traces`: runs of the Python body with tracers; a trace that raised counts. JAX reports none of a call under `grad`
+      or `vmap` from outside `jit`, so those are missing.
     - `lowerings`: translations of a traced function to the compiler's language.
     - `compiles`: executables made by the compiler, or fetched from the persistent cache.
     - `cache_hits`: those of the compiles that the persistent compilation cache answered.

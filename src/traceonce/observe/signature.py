@@ -136,12 +136,12 @@ def identity_of(function: Any) -> FunctionIdentity:
 
 
 def _kind_of(function: Any) -> str:
+    if type(function) is types.FunctionType:
+        return "lambda" if function.__name__ == "<lambda>" else "function"
     if isinstance(function, functools.partial):
         return "partial"
     if inspect.ismethod(function):
         return "bound method"
-    if inspect.isfunction(function):
-        return "lambda" if function.__name__ == "<lambda>" else "function"
     return type(function).__name__
 
 
@@ -184,45 +184,72 @@ def _shown(value: Any) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
 
 
+_ARRAY = evidence.array_type()
+_flatten = evidence.flattener()
+_new = tuple.__new__  # a NamedTuple's own constructor is Python, and a leaf is made for each leaf of each program
+
+
 def array_leaf(value: Any) -> ArrayLeaf | None:
     """Describe a value that JAX traces, or return `None` for one that it does not."""
+    cls: Any = type(value)
+    if cls is _ARRAY:
+        kind = value.aval
+        return _new(ArrayLeaf, (kind.shape, kind.dtype, kind.weak_type, value.committed, value.sharding, None))
+    try:
+        if cls is np.ndarray:
+            return _new(ArrayLeaf, (value.shape, _host_dtype(value.dtype, _x64()), False, False, None, None))
+        if cls in _NUMBERS:
+            return _number_leaf(cls, _x64())
+        if isinstance(value, (np.ndarray, np.generic)):
+            kind = jax.typeof(value)
+            return ArrayLeaf(kind.shape, kind.dtype, bool(getattr(kind, "weak_type", False)), False, None, None)
+    except TypeError:
+        return None  # an array of strings or objects, for example
     if isinstance(value, _Tracer):
         kind = jax.typeof(value)
         weak = bool(getattr(kind, "weak_type", False))
-        return ArrayLeaf(getattr(kind, "shape", ()), _dtype(kind), weak, None, None, type(value).__name__)
+        return ArrayLeaf(getattr(kind, "shape", ()), _dtype(kind), weak, None, None, cls.__name__)
     if isinstance(value, jax.Array):
         kind = value.aval
-        weak = getattr(kind, "weak_type", False)
-        return ArrayLeaf(kind.shape, kind.dtype, weak, value.committed, value.sharding, None)
-    if isinstance(value, (np.ndarray, np.generic)) or type(value) in _NUMBERS:
-        try:
-            kind = jax.typeof(value)
-        except TypeError:
-            return None  # an array of strings or objects, for example
-        return ArrayLeaf(kind.shape, kind.dtype, bool(getattr(kind, "weak_type", False)), False, None, None)
+        return ArrayLeaf(
+            kind.shape, kind.dtype, getattr(kind, "weak_type", False), value.committed, value.sharding, None
+        )
     if isinstance(value, jax.ShapeDtypeStruct):
         return ArrayLeaf(value.shape, value.dtype, bool(value.weak_type), None, value.sharding, None)
     return None
+
+
+def _x64() -> bool:
+    """Whether 64-bit types are on: what JAX makes of NumPy's arrays and of numbers depends on it."""
+    return bool(jax.config.jax_enable_x64)
+
+
+@functools.lru_cache(maxsize=256)
+def _host_dtype(dtype: Any, _x64: bool) -> Any:
+    return jax.typeof(np.zeros((), dtype)).dtype
+
+
+@functools.lru_cache(maxsize=16)
+def _number_leaf(kind: Any, _x64: bool) -> ArrayLeaf:
+    shaped: Any = jax.typeof(kind())
+    return ArrayLeaf(shaped.shape, shaped.dtype, bool(getattr(shaped, "weak_type", False)), False, None, None)
 
 
 def _dtype(kind: Any) -> Any:
     return getattr(kind, "dtype", str(kind))
 
 
-def _is_none(value: Any) -> bool:
-    return value is None
+_NONE = NoneLeaf()
 
 
 def _traced_leaf(value: Any) -> Leaf:
-    if value is None:
-        return NoneLeaf()
-    return array_leaf(value) or static_leaf(value)
+    return _NONE if value is None else array_leaf(value) or static_leaf(value)
 
 
 def _filtered_leaf(value: Any) -> Leaf:
     """As `eqx.filter_jit` sees it: arrays are traced and all else is static, numbers too."""
     if value is None:
-        return NoneLeaf()
+        return _NONE
     return static_leaf(value) if type(value) in _NUMBERS else array_leaf(value) or static_leaf(value)
 
 
@@ -263,14 +290,15 @@ def signature_of(entry: evidence.Entry, key: FunctionKey | None = None) -> Signa
     Holds no reference to an array. Costs about two microseconds a leaf.
     """
     function, filtered = entry.function, entry.transform == "filter_jit"
-    names = _positional_names(function, len(entry.args))
+    args, kwargs = evidence.bound(entry) if filtered else (entry.args, entry.kwargs)
+    names = _positional_names(function, len(args))
     numbers, words = ((), ()) if filtered else evidence.static_parameters(entry)
     describe = _filtered_leaf if filtered else _traced_leaf
     arguments: dict[str, Argument] = {}
-    for index, (name, value) in enumerate(zip(names, entry.args, strict=True)):
+    for index, (name, value) in enumerate(zip(names, args, strict=True)):
         static = index in numbers or index - len(names) in numbers
         arguments[name] = _argument("positional", value, static, describe)
-    for name, value in entry.kwargs.items():
+    for name, value in kwargs.items():
         arguments[name] = _argument("keyword", value, name in words, describe)
     if filtered and not inspect.isfunction(function):
         arguments["the function itself"] = _argument("positional", function, False, describe)
@@ -279,14 +307,15 @@ def signature_of(entry: evidence.Entry, key: FunctionKey | None = None) -> Signa
         key = evidence.key_of(function) if key is None else key
         identity = FunctionIdentity(serial_of(function), _kind_of(function), key.file, key.line)
     context, settings = _context()
-    tracers = set()
-    for argument in arguments.values():
-        for leaf in argument.leaves:
-            if type(leaf) is ArrayLeaf and leaf.tracer is not None:
-                tracers.add(leaf.tracer)
+    tracers = {
+        leaf.tracer
+        for argument in arguments.values()
+        for leaf in argument.leaves
+        if type(leaf) is ArrayLeaf and leaf.tracer is not None
+    }
     return Signature(
         function=identity,
-        tracers=tuple(sorted(tracers)),
+        tracers=tuple(sorted(tracers)) if tracers else (),
         arguments=arguments,
         context=context,
         settings=settings,
@@ -295,28 +324,36 @@ def signature_of(entry: evidence.Entry, key: FunctionKey | None = None) -> Signa
 
 
 _settings_of: dict[Any, dict[str, Any]] = {}
+_latest: tuple[Any, dict[str, Any]] = (None, {})
 
 
 def _context() -> tuple[Any, dict[str, Any]]:
     """Return JAX's context and the configuration by name, which is copied only when the context is a new one."""
+    global _latest
     context = evidence.cache_context()
     if context is None:
         return None, dict(jax.config.values)
+    latest = _latest
+    if latest[0] == context:  # comparing is cheaper than hashing, which runs Python for some of the parts
+        return latest
     settings = _settings_of.get(context)
     if settings is None:
         if len(_settings_of) >= 64:
             _settings_of.clear()
         settings = _settings_of[context] = dict(jax.config.values)
-    return context, settings
+    _latest = context, settings
+    return _latest
 
 
 _LEAF = jax.tree.structure(0)
+_ROOT: tuple[Path, ...] = ((),)
 
 
 def _argument(how: Any, value: Any, static: bool, describe: Callable[[Any], Leaf]) -> Argument:
     if static:
-        return Argument(how, None, ((),), (static_leaf(value),))
-    if isinstance(value, (jax.Array, np.ndarray)) or type(value) in _NUMBERS:
-        return Argument(how, _LEAF, ((),), (describe(value),))
-    paired, structure = jax.tree_util.tree_flatten_with_path(value, is_leaf=_is_none)
-    return Argument(how, structure, tuple(path for path, _ in paired), tuple(describe(leaf) for _, leaf in paired))
+        return Argument(how, None, _ROOT, (static_leaf(value),))
+    cls = type(value)
+    if cls is _ARRAY or cls is np.ndarray or cls in _NUMBERS:
+        return Argument(how, _LEAF, _ROOT, (describe(value),))
+    paired, structure = _flatten(value)
+    return Argument(how, structure, tuple([path for path, _ in paired]), tuple([describe(leaf) for _, leaf in paired]))

@@ -64,6 +64,7 @@ class Watch:
         self._events: deque[RawEvent] = deque(maxlen=KEPT_EVENTS)
         self._logs: dict[CallLog, int] = {}
         self._compilations: deque[Compilation] = deque(maxlen=KEPT_COMPILATIONS)
+        self._latest: Compilation | None = None  # the one appended last: its stages mostly follow each other
         self._lock = threading.RLock()
         self._total_events = 0
         self._subscribers: list[Callable[[Event], object]] = []
@@ -155,14 +156,14 @@ class Watch:
         with self._lock:
             kept = list(self._events)
             for log, number in self._logs.items():
-                kept += [log.raw(entry) for entry in log.after(number)]
+                kept += [log.raw(*entry) for entry in log.after(number)]
         return [Event(*raw) for raw in sorted(kept, key=lambda raw: raw[2] + raw[3])]
 
     @property
     def compilations(self) -> list[Compilation]:
         """What `explain` reads: one record for each program that was made of a function of yours."""
         with self._lock:
-            kept = {id(one): one for one in self._compilations if one.own}
+            kept = {id(one): one for one in self._compilations}
         return [one for one in kept.values() if one.compiled or one.failed]
 
     @property
@@ -250,15 +251,19 @@ class Watch:
         """Add a stage that has ended. Runs on the thread that compiled."""
         if not (running.own or self.everything):
             return
-        seconds, made = raw[3], running.compilation
+        seconds, made, stage, key = raw[3], running.compilation, running.stage, running.key
         with self._lock:
-            row = self._row(self._rows, running.key, running.at)
+            row = self._rows.get(key)
+            if row is None:
+                row = self._rows[key] = _Row()
+            if running.at < row.first:
+                row.first = running.at
             if running.watched:
                 row.watched = True
-            if running.stage == "trace":
+            if stage == "trace":
                 row.traces += 1
                 row.trace_seconds += seconds
-            elif running.stage == "lower":
+            elif stage == "lower":
                 row.lowerings += 1
                 row.lower_seconds += seconds
             else:
@@ -267,7 +272,8 @@ class Watch:
                 row.cache_hits += running.cache_hit
             self._events.append(raw)
             self._total_events += 1
-            if not self._compilations or self._compilations[-1] is not made:
+            if made.own and made is not self._latest:
+                self._latest = made
                 self._compilations.append(made)
         if self._subscribers:
             self._unheard.append(raw)
@@ -322,7 +328,7 @@ class Watch:
             for log, number in self._logs.items():
                 entries = log.after(number)
                 self._total_events += max(log.total() - number, len(entries))
-                self._events = deque([*self._events, *map(log.raw, entries)])
+                self._events = deque([*self._events, *(log.raw(*entry) for entry in entries)])
             self._logs.clear()
 
     def _rows_with_calls(self) -> dict[FunctionKey, _Row]:
