@@ -32,7 +32,7 @@
 # | 04 Derive, do not rewrite | Two compositions average to the same numbers. Why pay for the dearer one? | 50 | 35 |
 # | [05 One contract, one compile](05_retracing/05_retracing.ipynb) | One step in fifty is as slow as the first. What changed? | 60 | [35](../labs/lab05_retracing.ipynb) |
 # | 06 Shapes fixed, answers unchanged | The padded batch has a lower loss. Is that progress? | 50 | 35 |
-# | 07 Measure finished work | Two careful people differ by a factor of 100. What did each measure? | 50 | 30 |
+# | [07 Measure finished work](07_honest_timing/07_honest_timing.ipynb) | Two careful people differ by a factor of 100. What did each measure? | 60 | [35](../labs/lab07_honest_timing.ipynb) |
 # | 08 Out of memory, on purpose | The log stops in mid-line, exit code 137. Which family is it? | 60 | 40 |
 # | 09 Give the compiler the whole block | The code is right and the device idles. What did the compiler never see? | 50 | 40 |
 # | 10 Keep the device busy | Utilisation is low and spiky. Who is waiting for whom? | 55 | 40 |

@@ -22,7 +22,7 @@
 # %% [markdown]
 # ## Question
 #
-# Two people time the same function on the same machine. It trains the model of lesson 01 for ten thousand steps, in one
+# Two people time the same function on the same machine. It trains the model of lesson 01 for twenty thousand steps, in one
 # compiled program, on the four rows 256 times over. A takes the best of seven calls. B takes one call and waits for its
 # numbers.
 
@@ -56,8 +56,8 @@ def step(params, x, y):
 
 @jax.jit
 def train(params, x, y):
-    """Ten thousand steps, each of which needs the one before."""
-    return jax.lax.scan(lambda params, _: (step(params, x, y), None), params, length=10_000)[0]
+    """Twenty thousand steps, each of which needs the one before."""
+    return jax.lax.scan(lambda params, _: (step(params, x, y), None), params, length=20_000)[0]
 
 
 # %%
@@ -79,7 +79,7 @@ print("they differ by more than 100 times:", b_says > 100 * a_says)
 # ## Before you run
 #
 # A JAX call on an accelerator, and on a CPU too, hands the work over and comes back. `is_ready()` asks an array whether its
-# numbers exist yet, without waiting for them. A third call, then; it returns; and the next line asks.
+# numbers exist yet, without waiting for them. Another call, then; it returns; and the next line asks.
 
 # %%
 question = "trained = train(zero, xs, ys) has returned. What does trained['w'].is_ready() say?"
@@ -143,16 +143,18 @@ quick = jax.jit(mse)
 _ = quick(zero, x, y).block_until_ready()
 
 # %%
-results = {"loss": quick(zero, x, y), "params": train(zero, xs, ys)}
-results["loss"].block_until_ready()
-question = "The loss has been awaited. Is results['params']['w'] ready?"
+question = "The quick leaf has been awaited. Is the slow one ready?"
 guess = predict("07-H1b", question, [True, False])
 
 # %% claims=["H1"]
-guess.reveal(results["params"]["w"].is_ready())
+results = {"loss": quick(zero, x, y), "params": train(zero, xs, ys)}
+results["loss"].block_until_ready()
+ready = results["params"]["w"].is_ready()
 jax.block_until_ready(results)
 print("after jax.block_until_ready(results):", results["params"]["w"].is_ready())
+guess.reveal(ready)
 
+# %% claims=["H1"]
 out = train(zero, xs, ys)
 out["b"].block_until_ready()
 print("the other leaf of ONE program:", out["w"].is_ready())
@@ -301,8 +303,8 @@ def picture(title, bars):
 
 # %% tags=["nbval-ignore-output"] ignored="seconds differ from run to run"
 parts_of_cold = {"trace": c.trace_seconds, "lower": c.lower_seconds, "compile": c.compile_seconds}
-whole = {"the cold call": cold_step, "a warm call": np.median(warm_steps)}
-picture("One step on four rows", parts_of_cold | whole)
+beside = {"the cold call": cold_step, "a warm call": np.median(warm_steps)}
+picture("One step on four rows", parts_of_cold | beside)
 
 # %% [markdown]
 # "Cold" is not one number either. A new *process* imports JAX and starts a backend as well, and the persistent cache of
@@ -316,7 +318,7 @@ from traceonce import watch
 jax.config.update("jax_compilation_cache_dir", sys.argv[1])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 def deep(w, x):
-    for _ in range(30):
+    for _ in range(12):
         x = jnp.tanh(x @ w) + jnp.sin(x)
     return jnp.sum(x)
 w, x = jnp.eye(8), jnp.ones((4, 8))
@@ -457,9 +459,13 @@ print("NumPy in each call:", crosses(lambda: one_step(zero, host_x, host_y)))
 print("placed beforehand: ", crosses(lambda: one_step(zero, placed_x, placed_y)))
 
 # %% [markdown]
-# The way back counts as well: `float(loss)`, `np.asarray(out)` and `print(out)` wait *and* copy. The guard sees that on a GPU
-# and not on a CPU, where the numbers lie in the same memory ([2023](https://github.com/jax-ml/jax/issues/16602)). To wait,
-# use `block_until_ready`, which copies nothing.
+# The way back counts as well: `float(loss)`, `np.asarray(out)` and `print(out)` wait *and* copy. The guard does not see that on
+# a CPU, where the numbers lie in the same memory ([2023](https://github.com/jax-ml/jax/issues/16602)). To wait, use
+# `block_until_ready`, which copies nothing.
+
+# %% claims=["H4"]
+silent = crosses(lambda: float(loss(zero, placed_x, placed_y))) == "nothing"
+print("float(loss) gets through on a CPU, and only there:", silent == (jax.default_backend() == "cpu"))
 
 # %% [markdown]
 # Now all of it in one picture, on paper first. The data start on the host; they are placed; a cold call; a warm one; three
@@ -571,12 +577,12 @@ def ratios(a, b, turns=31):
 
 
 # %%
-same = ratios(lambda: one_step(zero, x, y), lambda: one_step(zero, x, y))
-double = ratios(lambda: train(zero, xs, ys), lambda: train(train(zero, xs, ys), xs, ys), turns=7)
+same = ratios(lambda: train(zero, xs, ys), lambda: train(zero, xs, ys), turns=7)
+double = ratios(lambda: train(zero, xs, ys), lambda: train(train(zero, xs, ys), xs, ys), turns=5)
 
 # %% claims=["H5"]
 print("A against A, the median is within 0.5 and 2:", 0.5 < np.median(same) < 2)
-print("the work against twice the work, within 1.3 and 3:", 1.3 < np.median(double) < 3)
+print("the work against twice the work, within 1.2 and 3.5:", 1.2 < np.median(double) < 3.5)
 
 # %% [markdown]
 # Why the median? Let one call in twenty-one meet something that has nothing to do with it; here it is a nap of 0.2 s.
@@ -811,7 +817,9 @@ guess = predict("07-H9", "Are the two results equal bit by bit?", [True, False])
 # %% claims=["H9"]
 guess.reveal(bool((eager == compiled).all()))
 difference = jnp.max(jnp.abs(eager - compiled)) / jnp.max(jnp.abs(eager))
-print("some elements differ:", bool((eager != compiled).any()))
+exact = np.float64(values) * np.float64(scales) + np.float64(np.float32(0.3))
+errors = [np.abs(np.float64(result) - exact).mean() for result in (eager, compiled)]
+print("the compiled one is closer to float64:", bool(errors[1] < errors[0]))
 print("largest difference, in float32 roundings of the largest value, is at most 4:", bool(difference <= 4 * 2**-23))
 
 # %% [markdown]
@@ -946,11 +954,11 @@ def as_arm(function):
 
 # %%
 question = "speed_up(as_arm(train), as_arm(train)): the same function twice. What does it claim?"
-guess = predict("07-B1", question, ["about 1", "over 20 times faster"])
+guess = predict("07-B1", question, ["about 1", "over 10 times faster"])
 
 # %%
 claimed = speed_up(as_arm(train), as_arm(train))
-guess.reveal("over 20 times faster" if claimed > 20 else "about 1")
+guess.reveal("over 10 times faster" if claimed > 10 else "about 1")
 
 # %% [markdown]
 # Three faults, and each flatters the new code:
@@ -968,7 +976,7 @@ guess.reveal("over 20 times faster" if claimed > 20 else "about 1")
 
 
 # %%
-def honest_speed_up(old, new, turns=9):
+def honest_speed_up(old, new, turns=7):
     assert all(agree(a, b) for a, b in zip(jax.tree.leaves(old()), jax.tree.leaves(new()), strict=True))
     return np.median(ratios(new, old, turns))
 
@@ -1070,6 +1078,7 @@ print("over 10 times faster:", gain > 10)
 # |---|---|---|
 # | [jax#1219](https://github.com/jax-ml/jax/issues/1219) | a first call that is slow, then 0.2 ms for anything | What one call is made of |
 # | [jax#802](https://github.com/jax-ml/jax/issues/802) | microseconds to compute, a minute to print | What one call is made of |
+# | [jax#16602](https://github.com/jax-ml/jax/issues/16602) | the transfer guard is silent on the way back, on a CPU | Five numbers for one function |
 # | [jax#16611](https://github.com/jax-ml/jax/issues/16611) | scan against an unrolled loop: two numbers, two winners (the run time is reversed here) | In the wild |
 # | [jax#20326](https://github.com/jax-ml/jax/issues/20326) | a loop of small solves, slower than NumPy | In the wild |
 #
