@@ -70,6 +70,23 @@ def doctor(
     raise typer.Exit(run(as_json_document=as_json))
 
 
+@app.command()
+def progress(
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+) -> None:
+    """Show what you predicted in the lessons and what was measured. Exit 1 where the record cannot be read."""
+    from traceonce.show import progress as read
+
+    found = read()
+    if as_json:
+        import json
+
+        print(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+    else:
+        print(found)
+    raise typer.Exit(1 if found.trouble else 0)
+
+
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
     program: Annotated[list[str], typer.Argument(metavar="SCRIPT|MODULE [ARGS]...", help="What follows `python`.")],
@@ -110,13 +127,14 @@ def claims(
 def graders(
     lab: Annotated[str | None, typer.Option(help="One lab; all of them by default.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds for the reference and the alternatives.")] = 3,
+    first: Annotated[int, typer.Option("--first-seed", min=0, help="The first of the seeds.")] = 0,
     write: Annotated[Path | None, typer.Option(help="Only write the submissions as notebooks to this folder.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
 ) -> None:
     """Prove the graders: every submission against every hidden assert."""
     from traceonce.author import graders as run
 
-    raise typer.Exit(run(lab=lab, seeds=seeds, write=write, as_json=as_json))
+    raise typer.Exit(run(lab=lab, seeds=seeds, first=first, write=write, as_json=as_json))
 
 
 def main() -> None:

@@ -76,6 +76,10 @@ for folder, names, files in os.walk("/"):
     except OSError:
         pass
 print("written", written)
+# As somebody's own files would still be written to, whoever they belong to, were a mount not read-only.
+with open("/proc/self/mountinfo") as file:
+    options = {line.split()[4]: line.split()[5].split(",") for line in file}  # the last mount at a path covers the others
+print("writable", sorted(path for path in options if "ro" not in options[path]))
 import jax, traceonce
 for file in (traceonce.__file__, jax.__file__, os.__file__, os.path.dirname(os.__file__) + "/left-behind"):
     try:

@@ -75,6 +75,8 @@ def test_nothing_of_the_graders_environment_reaches_student_code(printed):
 def test_only_scratch_and_shared_memory_can_be_written_to(printed):
     text = printed("write_everywhere")
     assert set(ast.literal_eval(re.search(r"written (\[.*\])", text)[1])) == {"/scratch", "/dev/shm"}
+    devices = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+    assert set(ast.literal_eval(re.search(r"writable (\[.*\])", text)[1])) - devices == {"/scratch", "/dev/shm"}
     assert "OPENED" not in text
     assert text.count("refused") == 4
 

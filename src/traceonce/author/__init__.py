@@ -35,12 +35,12 @@ def claims(*, check: bool, as_json: bool) -> int:
     return report(find_course(), check=check, as_json=as_json)
 
 
-def graders(*, lab: str | None, seeds: int, write: Path | None, as_json: bool) -> int:
-    """Prove the graders, or with `write` only write the submissions as notebooks to that folder."""
+def graders(*, lab: str | None, seeds: int, first: int, write: Path | None, as_json: bool) -> int:
+    """Prove the graders on `seeds` seeds from `first` on, or with `write` only write the submissions as notebooks."""
     from traceonce.author.course import find_course
     from traceonce.author.proof import prove
     from traceonce.author.submissions import write_notebooks
 
     if write is not None:
         return write_notebooks(find_course(), lab=lab, folder=write)
-    return prove(find_course(), lab=lab, seeds=seeds, as_json=as_json)
+    return prove(find_course(), lab=lab, seeds=seeds, first=first, as_json=as_json)

@@ -11,7 +11,10 @@ from traceonce.author.submissions import Answer, answers, folder_of, hidden_of, 
 from traceonce.errors import TraceOnceError
 
 WRONG_SEEDS = 3
-"""Seeds on which a wrong answer is graded at most: enough to see an assert that catches it only by luck."""
+"""Seeds on which a wrong answer is graded in a whole proof: enough to see an assert that catches it only by luck."""
+
+_WHOLE = 20
+"""From this number of seeds on a proof is whole. Below it, a wrong answer is graded once."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +101,12 @@ def _faults_of(pair: Pair, run: Run) -> Iterator[Finding]:
             yield Finding(where, f"the hint {answer.hint!r} does not show; what shows is {shown[0]!r}.")
 
 
-def run_all(pair: Pair, seeds: int, grader: Grader) -> list[Run]:
-    """Grade every answer of a lab: right ones on `seeds` seeds, wrong ones on up to `WRONG_SEEDS`, the starter once."""
+def run_all(pair: Pair, seeds: int, grader: Grader, first: int = 0) -> list[Run]:
+    """Grade every answer of a lab: right ones on `seeds` seeds from `first` on, wrong ones on a few, the starter once."""
     work: list[tuple[Answer, int]] = []
     for answer in answers(pair):
-        upto = {"wrong": min(seeds, WRONG_SEEDS), "starter": 1}.get(answer.kind, seeds)
-        work += [(answer, seed) for seed in range(upto)]
+        count = {"wrong": WRONG_SEEDS if seeds >= _WHOLE else 1, "starter": 1}.get(answer.kind, seeds)
+        work += [(answer, seed) for seed in range(first, first + count)]
     graded = grader(pair, work)
     return [Run(answer, seed, result) for (answer, seed), result in zip(work, graded, strict=True)]
 
@@ -206,11 +209,13 @@ def starters_that_score(course: Course, grader: Grader | None = None) -> Iterato
 # The command ----------------------------------------------------------------------------------------------------------
 
 
-def prove(course: Course, *, lab: str | None, seeds: int, as_json: bool, grader: Grader | None = None) -> int:
+def prove(
+    course: Course, *, lab: str | None, seeds: int, as_json: bool, first: int = 0, grader: Grader | None = None
+) -> int:
     """Prove the graders of one lab or all, print the table, write it into docs/graders/. Returns the exit code."""
     results = []
     for pair in pick_labs(course, lab):
-        runs = run_all(pair, seeds, grader or _default_grader())
+        runs = run_all(pair, seeds, grader or _default_grader(), first)
         findings = find_faults(pair, runs)
         results.append({"lab": pair.name, "seeds": seeds, "runs": runs, "findings": findings})
         if not as_json:
