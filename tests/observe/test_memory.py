@@ -255,3 +255,22 @@ def test_an_xla_without_the_option_is_said_to_hide_buffers(monkeypatch):
 def test_an_arm_that_is_no_function_is_refused():
     with pytest.raises(TraceOnceError, match="arm 'a'"):
         plan.compare(a=3)
+
+
+def test_a_subscriber_of_memory_that_raises_is_dropped_and_the_computation_goes_on():
+    heard, asked = [], []
+
+    def broken(sample):
+        asked.append(sample)
+        raise ValueError("no picture")
+
+    memory = watch_memory()
+    memory.subscribe(broken)
+    memory.subscribe(heard.append)
+    memory.when_closed(lambda: heard.append("closed"))
+    with pytest.warns(RuntimeWarning, match="no picture"), memory:
+        pass
+    assert heard == [*memory.samples, "closed"]
+    assert asked == memory.samples[:1]
+    memory.when_closed(lambda: heard.append("again"))
+    assert heard[-1] == "again"

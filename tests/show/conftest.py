@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import IPython
+import IPython.display
 import nbformat
 import pytest
 
@@ -32,6 +35,33 @@ def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TRACEONCE_PROGRESS", str(path))
     monkeypatch.setattr(prediction, "_session", {})
     return path
+
+
+class FakeEvents:
+    """IPython's events, as far as a chart uses them."""
+
+    def __init__(self) -> None:
+        self.registered: list[Callable[[object], None]] = []
+
+    def register(self, name: str, callback: Callable[[object], None]) -> None:
+        assert name == "post_run_cell"
+        self.registered.append(callback)
+
+    def unregister(self, name: str, callback: Callable[[object], None]) -> None:
+        self.registered.remove(callback)
+
+    def end_of_cell(self) -> None:
+        for callback in list(self.registered):
+            callback(None)
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Behave as in a kernel; `outputs` is what the notebook would get."""
+    shell = SimpleNamespace(kernel=object(), execution_count=1, events=FakeEvents(), outputs=[])
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    monkeypatch.setattr(IPython.display, "publish_display_data", shell.outputs.append)
+    return shell
 
 
 SETTINGS = {

@@ -1,6 +1,8 @@
 """The summary of the progress file."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from traceonce.show import predict, progress
@@ -66,3 +68,32 @@ def test_json_carries_the_verdicts() -> None:
     record = json.loads(json.dumps(progress().as_json()))
     assert [p["as_measured"] for p in record["predictions"]] == [True, False, None, None]
     assert record["lessons"][0] == {"lesson": "01", "asked": 3, "predicted": 2, "revealed": 3, "as_measured": 1}
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "traceonce", "progress", *arguments], capture_output=True, text=True)
+
+
+def test_the_command_prints_the_table_and_as_json_the_record() -> None:
+    some_answers()
+    done = run_command()
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{progress()}\n", "")
+    done = run_command("--json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, json.loads(json.dumps(progress().as_json())))
+
+
+def test_the_command_says_what_is_wrong_with_a_broken_file_and_exits_1(progress_file: Path) -> None:
+    progress_file.write_text("{")
+    done = run_command()
+    assert (done.returncode, "cannot be read (it is not JSON)" in done.stdout, done.stderr) == (1, True, "")
+    assert json.loads(run_command("--json").stdout)["trouble"]
+    assert progress_file.read_text() == "{"
+
+
+def test_the_command_starts_without_jax_or_jupyter() -> None:
+    source = (
+        "import sys\nfrom traceonce.cli import main\nsys.argv = ['traceonce', 'progress']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    print(end.code, {'jax', 'IPython', 'anywidget'} & set(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 set()"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import types
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -151,6 +152,7 @@ class MemoryWatch:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._subscribers: list[Callable[[MemorySample], object]] = []
+        self._closers: list[Callable[[], object]] = []
         self._told = 0
         self._next_full = 0.0
         self.closed = False
@@ -178,6 +180,8 @@ class MemoryWatch:
         self.samples.append(sample())
         self.closed = True
         self._tell()
+        while self._closers:
+            self._guarded(self._closers.pop(0))
 
     @property
     def peak_rss(self) -> int:
@@ -185,9 +189,19 @@ class MemoryWatch:
         return max(one.rss for one in self.samples)
 
     def subscribe(self, callback: Callable[[MemorySample], object]) -> Callable[[], None]:
-        """Call `callback(sample)` for each sample, on the main thread at call boundaries. Returns a function that ends this."""
+        """Call `callback(sample)` for each sample, on the main thread at call boundaries. Returns a function that ends this.
+
+        A callback that raises is dropped with a warning, so that a broken chart never breaks the computation.
+        """
         self._subscribers.append(callback)
         return lambda: self._subscribers.remove(callback) if callback in self._subscribers else None
+
+    def when_closed(self, callback: Callable[[], object]) -> None:
+        """Call `callback()` once, after subscribers got the last sample: when the block is left, or now if it was."""
+        if self.closed:
+            self._guarded(callback)
+        else:
+            self._closers.append(callback)
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval):
@@ -210,7 +224,17 @@ class MemoryWatch:
             one = self.samples[self._told]
             self._told += 1
             for callback in tuple(self._subscribers):
-                callback(one)
+                self._guarded(callback, one)
+
+    def _guarded(self, callback: Callable[..., object], *sample: MemorySample) -> None:
+        try:
+            callback(*sample)
+        except Exception as error:  # noqa: BLE001 - the error belongs to the callback, the call to the user
+            if callback in self._subscribers:
+                self._subscribers.remove(callback)
+            warnings.warn(
+                f"A subscriber of a watch_memory() raised {error!r} and was dropped.", RuntimeWarning, stacklevel=2
+            )
 
     def take_stage(self, running: RunningStage, raw: RawEvent) -> None:
         """Nothing to note: the boundary that follows is what counts."""

@@ -2,6 +2,7 @@
 
 from traceonce.show.charts import Chart as Chart
 from traceonce.show.charts import chart as chart
+from traceonce.show.charts import child_chart as child_chart
 from traceonce.show.prediction import Prediction as Prediction
 from traceonce.show.prediction import predict as predict
 from traceonce.show.records import Arm as Arm
@@ -22,6 +23,7 @@ __all__ = [
     "Progress",
     "Timeline",
     "chart",
+    "child_chart",
     "predict",
     "progress",
 ]

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 from weakref import ref as weakref
 
-from traceonce.show import frontend
+from traceonce.show import adapters, frontend
 from traceonce.show.calls import CallsFeed, finding
 from traceonce.show.lines import BarsFeed, TimelineFeed
 from traceonce.show.live import Wire
-from traceonce.show.records import Bars, Timeline
-from traceonce.show.still import still
+from traceonce.show.records import Bars, Line, Timeline
+from traceonce.show.still import still, still_bars, still_timeline
 
 if TYPE_CHECKING:
     from traceonce.show.widgets import ChartWidget
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 _RUNNING = "Chart: calls, traces and compiles by function, drawn while the cell runs."
 
 
-def chart(record: Any) -> "Chart":
+def chart(record: Any, *, numbers: bool | None = None) -> "Chart":
     """Show a record as a picture at once; a record that still grows moves while the cell runs.
 
     **Arguments**
 
-    - `record`: what `watch()` opened, a function that `watch` wrapped, a `Timeline`, or `Bars`.
+    - `record`: what `watch()` or `watch_memory()` opened, a function that `watch` wrapped, what `plan(...)`,
+      `plan.compare(...)` or `run_capped(...)` returned, samples of memory, a `Timeline`, or `Bars`.
+    - `numbers`: whether bytes and seconds also go into the notebook's text and into a still picture, for places that draw no
+      widgets. Such an output differs from run to run, so that a stored one does not compare. By default that is so for what was
+      measured or planned, and not for a `Timeline` or `Bars` of one's own.
 
     In plain Python it prints: the counts when the block is left, a timeline when it is closed, bars at once.
     Raises `TypeError` for anything else.
@@ -36,13 +40,42 @@ def chart(record: Any) -> "Chart":
     ```
     """
     if isinstance(record, Timeline):
-        return TimelineChart(record)
+        return TimelineChart(record, numbers=bool(numbers))
     if isinstance(record, Bars):
-        return BarsChart(record)
+        return BarsChart(record, numbers=bool(numbers))
+    numbers = numbers is not False
+    if adapters.is_comparison(record):
+        return BarsChart(adapters.bars_of(record.plans), numbers=numbers)
+    if adapters.is_plan(record):
+        return BarsChart(adapters.bars_of({record.function: record}), numbers=numbers)
+    if adapters.is_ending(record):
+        title, words = "Memory of the child", adapters.ending_words(record)
+        return TimelineChart(
+            adapters.timeline_of_child(record.cap_mb, title, record.samples, words), numbers=numbers, done=True
+        )
+    if adapters.is_memory(record):
+        return MemoryChart(record, numbers=numbers)
+    if adapters.are_samples(record):
+        return TimelineChart(adapters.timeline_of(record), numbers=numbers)
     seen = getattr(record, "seen", record)  # a watched function carries its record
     if all(hasattr(seen, name) for name in ("subscribe", "when_closed", "items", "events")):
         return CallsChart(seen)
-    raise TypeError(f"chart() draws what watch() returns, a Timeline or Bars, not {type(record).__name__}.")
+    raise TypeError(
+        "chart() draws what watch(), watch_memory(), plan() and run_capped() return, a Timeline or Bars, "
+        f"not {type(record).__name__}."
+    )
+
+
+def child_chart(memory_mb: float, title: str = "Memory of the child", *, numbers: bool = True) -> "ChildChart":
+    """Show the memory of a child on its way to its cap, while it runs.
+
+    ```python
+    drawn = child_chart(500)
+    ending = run_capped(program, memory_mb=500, on_sample=drawn)
+    drawn.close(ending)
+    ```
+    """
+    return ChildChart(adapters.timeline_of_child(memory_mb, title), numbers=numbers)
 
 
 class Chart:
@@ -194,10 +227,12 @@ def _stop_earlier(seen: Any, chart: CallsChart) -> None:
 class TimelineChart(Chart):
     """Bytes over time; grows by `append` until `close`."""
 
-    def __init__(self, record: Timeline) -> None:
+    def __init__(self, record: Timeline, *, numbers: bool = False, done: bool = False) -> None:
         super().__init__()
         self._feed = TimelineFeed(record)
-        self._open = not any(line.points for line in record.lines)  # what has its points already is finished
+        self._numbers = numbers
+        # What has its points already is finished.
+        self._open = not done and not any(line.points for line in record.lines)
         self._show()
         if self._shell is None and not self._open:
             print(self.finding)
@@ -208,25 +243,75 @@ class TimelineChart(Chart):
         if self._wire is not None:
             self._wire.touch()
 
-    def close(self, ending: str = "") -> None:
-        """Show the last state; `ending` says how it ended, such as `"killed by SIGKILL"`."""
+    def close(self, ending: Any = "") -> None:
+        """Show the last state; `ending` says how it ended, such as `"killed by SIGKILL"`, or is what `run_capped` returned."""
+        if not self._open:
+            return
         self._open = False
-        self._feed.ending = ending or self._feed.ending
+        self._feed.ending = adapters.ending_words(ending) or self._feed.ending
         if self._wire is not None:
             self._wire.finish()
         if self._shell is None:
             print(self.finding)
+        elif self._numbers:
+            # Where widgets live this draws nothing: the chart above has it all.
+            frontend.publish(self._text(), model_id="", svg=self._svg())
 
     def _done(self) -> bool:
         return not self._open
+
+    def _text(self) -> str:
+        return self.finding if self._numbers and self._done() else str(self._feed.text())
+
+    def _svg(self) -> str | None:
+        return still_timeline(self._feed) if self._numbers and self._done() else None
+
+
+class ChildChart(TimelineChart):
+    """The memory of a capped child; itself what `run_capped(..., on_sample=...)` calls."""
+
+    def __call__(self, sample: Any) -> None:
+        """Add one sample."""
+        self.append("resident", sample.seconds, sample.rss_mb * adapters.MEGABYTE)
+
+
+class MemoryChart(TimelineChart):
+    """The memory of this process; grows until the block of `watch_memory()` is left."""
+
+    def __init__(self, memory: Any, *, numbers: bool = True) -> None:
+        self._memory = memory
+        self._drawn = 0
+        if memory.closed:
+            super().__init__(adapters.timeline_of(memory.samples), numbers=numbers, done=True)
+            return
+        lines = tuple(Line(label) for label in adapters.lines_of(memory.samples))
+        super().__init__(Timeline("Memory of this process", lines), numbers=numbers)
+        self._take()
+        memory.subscribe(self._take)
+        memory.when_closed(self.close)  # after the last sample
+
+    def _take(self, _sample: Any = None) -> None:
+        samples = self._memory.samples
+        while self._drawn < len(samples):
+            one = samples[self._drawn]
+            self._drawn += 1
+            for label, value in adapters.values_of(one):
+                self.append(label, one.at - samples[0].at, value)
 
 
 class BarsChart(Chart):
     """Bytes side by side."""
 
-    def __init__(self, record: Bars) -> None:
+    def __init__(self, record: Bars, *, numbers: bool = False) -> None:
         super().__init__()
         self._feed = BarsFeed(record)
+        self._numbers = numbers
         if self._shell is None:
             print(self.finding)
         self._show()
+
+    def _text(self) -> str:
+        return self.finding if self._numbers else str(self._feed.text())
+
+    def _svg(self) -> str | None:
+        return still_bars(self._feed) if self._numbers else None

@@ -23,6 +23,10 @@ class TimelineFeed:
             for seconds, value in line.points:
                 self.append(line.label, seconds, value)
 
+    def points(self) -> dict[str, list[tuple[float, ...]]]:
+        """The points kept, by line."""
+        return {label: envelope.points() for label, envelope in self._lines.items()}
+
     def append(self, label: str, seconds: float, value: float) -> None:
         """Add one point to a line of the record. `KeyError` where it has no such line."""
         self._lines[label].add((seconds, value))
