@@ -86,7 +86,12 @@ class _Server:
     def serve(self) -> None:
         while True:
             request, blobs = self.wire.receive()
-            reply, reply_blobs = _harvest() if request["op"] == "harvest" else self.observer.answer(request, blobs)
+            if request["op"] == "harvest":
+                reply, reply_blobs = _harvest()
+            elif request["op"] == "carry_out":
+                reply, reply_blobs = self.observer.carry_out(request, blobs)
+            else:
+                reply, reply_blobs = self.observer.answer(request, blobs)
             nonce = {"nonce": request["nonce"]}
             try:
                 self.send(reply | nonce, reply_blobs)

@@ -21,6 +21,7 @@ __all__ = [
     "Node",
     "Observation",
     "Opaque",
+    "Program",
     "Ref",
     "StudentError",
     "Tracer",
@@ -128,6 +129,33 @@ class Observation:
     def value(self) -> Any:
         """What the last repetition returned."""
         return self.values[-1]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A student's function as a compiled program, as a process without student code found it.
+
+    **Arguments**
+
+    - `value`: what it gives for the arguments; `None` where it was not run.
+    - `shapes`: those of the arrays in its result, in the order of the leaves.
+    - `operations`: of StableHLO in its text. The body of a scan counts once, an unrolled loop as often as it runs.
+    - `arguments`, `outputs`, `temporaries`: bytes that XLA plans, the same on every machine.
+    - `complete`: `False` where this XLA may hide temporaries; see `traceonce.observe.plan`.
+    """
+
+    value: Any
+    shapes: tuple[tuple[int, ...], ...]
+    operations: int
+    arguments: int
+    outputs: int
+    temporaries: int
+    complete: bool = True
+
+    @property
+    def total(self) -> int:
+        """Bytes of arguments, outputs and temporaries."""
+        return self.arguments + self.outputs + self.temporaries
 
 
 def same_tree(left: Any, right: Any, *, rtol: float = 0.0, atol: float = 0.0) -> bool:

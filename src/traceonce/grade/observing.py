@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from traceonce.grade.execution import CellError, Notebook
+from traceonce.grade.exporting import carry_out, export
 from traceonce.grade.values import Decoder, Deleted, Encoder, Host, Key, Node, Ref, Tracer
 
 _TRACE = "/jax/core/compile/jaxpr_trace_duration"
@@ -74,6 +75,8 @@ class Observer:
         decoder = Decoder(blobs, array=_to_device, special=self._special)
         if request["op"] == "call":
             return self._call(request, decoder)
+        if request["op"] == "export":
+            return self._export(request, decoder)
         return self._observe(request, decoder)
 
     def _special(self, value: Any) -> Any:
@@ -96,6 +99,30 @@ class Observer:
 
         def action() -> Any:
             return encoder.encode(self.notebook.namespace[request["name"]](*args, **kwargs))
+
+        form, error, _ = self.notebook.guarded(action, request["seconds"])
+        return _refusal(error) if error else ({"ok": {"value": form}}, encoder.blobs)
+
+    def _export(self, request: dict[str, Any], decoder: Decoder) -> tuple[dict[str, Any], list[bytes]]:
+        args, kwargs = self._arguments(request, decoder)
+        encoder = Encoder(to_wire)
+
+        def action() -> dict[str, Any]:
+            program, tree = export(self.notebook.namespace[request["name"]], args, kwargs)
+            form = encoder.encode(tree)
+            encoder.blobs.append(program)
+            return {"tree": form, "program": len(encoder.blobs) - 1}
+
+        form, error, _ = self.notebook.guarded(action, request["seconds"])
+        return _refusal(error) if error else ({"ok": form}, encoder.blobs)
+
+    def carry_out(self, request: dict[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        """The reply to a request to compile and run an exported program. Asked of a child without a notebook's cells."""
+        args, kwargs = self._arguments(request, Decoder(blobs, array=_to_device, special=self._special))
+        encoder = Encoder(to_wire)
+
+        def action() -> Any:
+            return encoder.encode(carry_out(blobs[request["program"]], args, kwargs, request["run"]))
 
         form, error, _ = self.notebook.guarded(action, request["seconds"])
         return _refusal(error) if error else ({"ok": {"value": form}}, encoder.blobs)

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from traceonce.grade.hidden import Observation, StudentError
-from traceonce.grade.values import Decoder, Encoder, NotAValue
+from traceonce.grade.hidden import Observation, Program, StudentError
+from traceonce.grade.values import Decoder, Encoder, Node, NotAValue
 from traceonce.grade.wire import Wire, WireClosed, WireError, WireSilent
 from traceonce.sandbox.limits import Limits
 
@@ -54,6 +54,7 @@ class Session:
         self._report = report
         self._wire: Wire | None = Wire(wire, self.limits.message_mb * 2**20)
         self._why_none = Uncheckable("crashed", "")
+        self._clean: Wire | None = None
         self._slow: set[str] = set()
         self._asked: dict[str, tuple[Any, BaseException | None]] = {}
 
@@ -119,8 +120,7 @@ class Session:
         assert self._wire is not None
         self._wire.end.close()
         self._wire = None
-        why = {WireClosed: "closed", WireSilent: "silent"}.get(type(error), "garbage")
-        self.report({"lost": why, "detail": str(error)[:200], "cell": cell})
+        self.report({"lost": _why(error), "detail": str(error)[:200], "cell": cell})
         reply, descriptors, _, _ = socket.recv_fds(self._report, 65536, 1)
         finding = json.loads(reply)
         if descriptors:
@@ -138,25 +138,16 @@ class Session:
         """
         if self._wire is None:
             raise self._why_none
-        nonce = secrets.token_hex(8)
         name = request["name"]
         seconds = self.limits.call_seconds
         if name in self._slow:  # it gets another chance, and cannot use up the time of everything else
             seconds = max(_LEAST_SECONDS, seconds / 5)
-        whole = request | {"nonce": nonce, "seconds": seconds}
-        deadline = time.monotonic() + seconds + _GRACE_SECONDS
         try:
-            if self._wire.has_unread():
-                raise WireError("it spoke without being asked")
-            self._wire.send(whole, encoder.blobs, deadline=deadline)
-            answer, blobs = self._wire.receive(deadline=deadline)
-            if not isinstance(answer, dict) or answer.get("nonce") != nonce:
-                raise WireError("an answer to another question")
+            answer, decoder = self._exchange(self._wire, request, encoder.blobs, seconds)
         except WireError as error:
             if isinstance(error, WireSilent):
                 self._slow.add(name)
             self._restart(error)
-        decoder = Decoder(blobs)
         try:
             error_form = _checked_error(answer.get("error"))
             if error_form is None:
@@ -166,6 +157,53 @@ class Session:
         if error_form["kind"] == "timeout":
             self._slow.add(name)
         raise StudentError(**error_form | {"bases": tuple(error_form["bases"])})
+
+    def ask_clean(self, request: dict[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], Decoder]:
+        """Send a request to a child that holds no student code, which is started where there is none.
+
+        **Raises**: `StudentError` where the program cannot be carried out, `ChildLost`, `Uncheckable`.
+        """
+        if self._clean is None:
+            self._start_clean("")
+        assert self._clean is not None
+        try:
+            answer, decoder = self._exchange(self._clean, request, blobs, self.limits.call_seconds)
+            error_form = _checked_error(answer.get("error"))
+        except (WireError, NotAValue) as error:
+            self._clean.end.close()
+            self._clean = None
+            raise self._start_clean(_why(error)) from error
+        if error_form is None:
+            return dict(answer["ok"]), decoder
+        raise StudentError(**error_form | {"bases": tuple(error_form["bases"])})
+
+    def _start_clean(self, lost: str) -> ChildLost:
+        """Have the supervisor start a clean child; what it found about the one before, where that was lost."""
+        self.report({"clean": lost})
+        reply, descriptors, _, _ = socket.recv_fds(self._report, 65536, 1)
+        finding = json.loads(reply)
+        if not descriptors:
+            raise Uncheckable(finding["kind"], finding["final"])
+        self._clean = Wire(socket.socket(fileno=descriptors[0]), self.limits.message_mb * 2**20)
+        try:
+            self._follow(self._clean)
+        except _LostAt as lost_at:
+            raise Uncheckable("crashed", "The process that carries out programs did not start.") from lost_at
+        return ChildLost(finding["kind"], finding["sentence"])
+
+    def _exchange(
+        self, wire: Wire, request: dict[str, Any], blobs: list[bytes], seconds: float
+    ) -> tuple[dict[str, Any], Decoder]:
+        """One request and its answer. **Raises**: `WireError`."""
+        nonce = secrets.token_hex(8)
+        deadline = time.monotonic() + seconds + _GRACE_SECONDS
+        if wire.has_unread():
+            raise WireError("it spoke without being asked")
+        wire.send(request | {"nonce": nonce, "seconds": seconds}, blobs, deadline=deadline)
+        answer, received = wire.receive(deadline=deadline)
+        if not isinstance(answer, dict) or answer.get("nonce") != nonce:
+            raise WireError("an answer to another question")
+        return answer, Decoder(received)
 
     def harvest(self) -> tuple[dict[str, bytes], frozenset[str]]:
         """What JAX compiled in a child that was told to keep it: the entries, and the names of JAX's own operations."""
@@ -180,6 +218,13 @@ class Session:
         lost = self._lose(error)
         self.load()
         raise lost
+
+
+def _why(error: Exception) -> str:
+    """What the supervisor is told of a broken connection."""
+    if isinstance(error, WireClosed):
+        return "closed"
+    return "silent" if isinstance(error, WireSilent) else "garbage"
 
 
 class _LostAt(Exception):
@@ -268,6 +313,43 @@ class Lab:
         """
         return self._session.once(ask)
 
+    def export(self, name: str, *args: Any, **kwargs: Any) -> Program:
+        """A function of the student's as a program, compiled and run by a process that holds no student code.
+
+        The submission is asked for the program alone (StableHLO, as `jax.export` writes it). Its value, shapes, operations and planned
+        bytes come from another sandbox, so that the submission has no say in them. Arguments are arrays, numbers and
+        typed keys in dicts, lists and tuples; a `Ref` or a text is fixed in the program.
+
+        **Raises**: `StudentError` where it cannot be traced, exported or compiled.
+        """
+        return self._program(name, args, kwargs, run=True)
+
+    def plan(self, name: str, *args: Any, **kwargs: Any) -> Program:
+        """`export` without running the program: its `value` is `None`."""
+        return self._program(name, args, kwargs, run=False)
+
+    def _program(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], run: bool) -> Program:
+        answer, decoder = self._ask({"op": "export", "name": name}, args, kwargs)
+        try:
+            tree, program = decoder.decode(answer["tree"]), decoder.blobs[int(answer["program"])]
+        except (NotAValue, KeyError, TypeError, ValueError, IndexError):
+            self._session.broken()
+        encoder = Encoder()
+        parts = {
+            "args": encoder.encode(args),
+            "kwargs": encoder.encode(kwargs),
+            "program": len(encoder.blobs),
+            "run": run,
+        }
+        answer, decoder = self._session.ask_clean({"op": "carry_out"} | parts, [*encoder.blobs, program])
+        found = decoder.decode(answer["value"])
+        return Program(
+            value=_with_leaves(tree, found["leaves"]) if run else None,
+            shapes=tuple(found["shapes"]),
+            operations=found["operations"],
+            **found["memory"],
+        )
+
     def _observed(
         self, how: dict[str, Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any], globals_: dict[str, Any]
     ) -> Observation:
@@ -312,3 +394,21 @@ class Lab:
             return decoder.decode(answer[part])
         except (NotAValue, KeyError):
             self._session.broken()
+
+
+def _with_leaves(tree: Any, leaves: list[Any]) -> Any:
+    """A tree of numbers with the leaf of that number in each one's place.
+
+    **Raises**: `StudentError` where a number has no leaf: the tree is what the submission said, the leaves are not.
+    """
+    if isinstance(tree, int) and not isinstance(tree, bool):
+        if not 0 <= tree < len(leaves):
+            raise StudentError("value", message="the result's structure and its leaves do not belong together")
+        return leaves[tree]
+    if isinstance(tree, dict):
+        return {key: _with_leaves(part, leaves) for key, part in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(_with_leaves(part, leaves) for part in tree)
+    if isinstance(tree, Node):
+        return Node(tree.name, {key: _with_leaves(part, leaves) for key, part in tree.fields.items()})
+    return tree

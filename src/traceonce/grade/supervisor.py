@@ -139,8 +139,20 @@ class Helper:
             self.process.wait()
 
 
+@dataclass
+class Child:
+    """A sandboxed child, and whether it was ended for its memory."""
+
+    sandbox: Sandbox
+    out_of_memory: bool = False
+
+
 class Run:
-    """One submission: its sandbox, its judge, and the clock over both."""
+    """One submission: its sandboxes, its judge, and the clock over all of them.
+
+    `student` runs the submission; `clean` (started when the judge asks for it) holds no student code and carries out programs
+    that the submission was exported to.
+    """
 
     def __init__(self, job: dict[str, Any], seed: str, zygote: Helper, judge: Helper) -> None:
         self.job, self.zygote = job, zygote
@@ -151,8 +163,10 @@ class Run:
         self.skipped: dict[int, str] = {}
         self.restarts = 0
         self.judge_handle = -1
-        self.out_of_time = self.out_of_memory = False
-        self.sandbox, wire = start_sandbox(zygote, self._document(), self.limits)
+        self.out_of_time = False
+        self.clean: Child | None = None
+        sandbox, wire = start_sandbox(zygote, self._document(), self.limits)
+        self.student = Child(sandbox)
         self.report, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         spec = {name: job.get(name) for name in ("submission", "limits", "missing", "hidden", "fill")} | {"seed": seed}
         try:
@@ -171,7 +185,8 @@ class Run:
             while self._step():
                 pass
         finally:
-            self._end_sandbox()
+            self._end(self.student)
+            self._end(self.clean)
             if self.judge_handle >= 0:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self.judge_handle, signal.SIGKILL)
@@ -180,9 +195,10 @@ class Run:
             self.result.seconds = time.monotonic() - self.started
         return self.result
 
-    def _end_sandbox(self) -> None:
-        self.sandbox.kill()
-        self.result.cpu_seconds += self.sandbox.cpu_seconds
+    def _end(self, child: Child | None) -> None:
+        if child is not None:
+            child.sandbox.kill()
+            self.result.cpu_seconds += child.sandbox.cpu_seconds
 
     def _step(self) -> bool:
         """Wait for the judge a moment, and check the limits. False at the end."""
@@ -190,17 +206,22 @@ class Run:
         now = time.monotonic()
         if not self.out_of_time and now > self.deadline:
             self.out_of_time = True
-            self.sandbox.kill()
+            for child in self._children():
+                child.sandbox.kill()
         if now > self.deadline + _JUDGE_GRACE_SECONDS:
             self.result.defect = "the judge did not come to an end"
             return False
-        if not self.out_of_time and not self.out_of_memory:
-            used = self.sandbox.memory_mb(self.limits.memory_mb)
-            self.result.peak_mb = max(self.result.peak_mb, used)
-            if used > self.limits.memory_mb:
-                self.out_of_memory = True
-                self.sandbox.kill()
+        for child in self._children():
+            if not self.out_of_time and not child.out_of_memory:
+                used = child.sandbox.memory_mb(self.limits.memory_mb)
+                self.result.peak_mb = max(self.result.peak_mb, used)
+                if used > self.limits.memory_mb:
+                    child.out_of_memory = True
+                    child.sandbox.kill()
         return self._hear() if ready else True
+
+    def _children(self) -> list[Child]:
+        return [self.student, self.clean] if self.clean else [self.student]
 
     def _hear(self) -> bool:
         """Take one message of the judge. False at the end."""
@@ -217,6 +238,8 @@ class Run:
             self.result.outcomes.setdefault(message.pop("assert"), []).append(message)
         elif "lost" in message:
             self._replace(message)
+        elif "clean" in message:
+            self._give_clean(message["clean"])
         elif "cell" in message:
             self._note_cell(message)
         elif "done" in message:
@@ -233,8 +256,8 @@ class Run:
 
     def _replace(self, message: dict[str, Any]) -> None:
         """Answer a judge that lost its child: what happened, and a new child where there may be one."""
-        finding = self._diagnose(message["lost"])
-        self._end_sandbox()
+        finding = self._diagnose(message["lost"], self.student)
+        self._end(self.student)
         self.result.findings.append(finding)
         if message["cell"] is not None:
             self.skipped[message["cell"]] = finding.sentence
@@ -244,8 +267,26 @@ class Run:
             self.report.send(answer)
             return
         self.restarts += 1
-        self.out_of_memory = False
-        self.sandbox, wire = start_sandbox(self.zygote, self._document(), self.limits)
+        sandbox, wire = start_sandbox(self.zygote, self._document(), self.limits)
+        self.student = Child(sandbox)
+        with wire:
+            socket.send_fds(self.report, [answer], [wire.fileno()])
+
+    def _give_clean(self, lost: str) -> None:
+        """Start a child without student code for the judge; `lost` says how it lost the one before, if it did."""
+        finding = Finding("", "")
+        if self.clean is not None:
+            finding = self._diagnose(lost, self.clean)
+            self._end(self.clean)
+            self.clean = None
+            self.restarts += 1
+        final = self._why_no_more(finding)
+        answer = json.dumps(asdict(finding) | {"final": final}).encode()
+        if final:
+            self.report.send(answer)
+            return
+        sandbox, wire = start_sandbox(self.zygote, {"cells": [], "limits": self.limits.to_json()}, self.limits)
+        self.clean = Child(sandbox)
         with wire:
             socket.send_fds(self.report, [answer], [wire.fileno()])
 
@@ -259,10 +300,10 @@ class Run:
             return f"Not checked: the notebook had ended its process {self.restarts + 1} times."
         return ""
 
-    def _diagnose(self, why: str) -> Finding:
-        """What happened to the child, from outside it."""
+    def _diagnose(self, why: str, child: Child) -> Finding:
+        """What happened to a child, from outside it."""
         limits = self.limits
-        if self.out_of_memory:
+        if child.out_of_memory:
             return Finding("memory", f"It used more than {limits.memory_mb} MB of memory.")
         if self.out_of_time:
             return Finding("timeout", f"The notebook used up its {limits.seconds:g} s.")
@@ -270,7 +311,7 @@ class Run:
             return Finding("timeout", f"It did not come to an end within {limits.call_seconds:g} s.")
         if why == "garbage":
             return Finding("tampering", "It interfered with the grader's connection.")
-        status = self.sandbox.wait_status(1.0)
+        status = child.sandbox.wait_status(1.0)
         if status is None:
             return Finding("crashed", "It closed the grader's connection.")
         if os.WIFEXITED(status):

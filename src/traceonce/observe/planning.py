@@ -117,8 +117,7 @@ class Planner:
             lowered = (lower if callable(lower) else jax.jit(function).lower)(*args, **kwargs)
             lowered = getattr(lowered, "lowered", lowered)  # Equinox wraps what JAX returns
             platform = _platform(args, kwargs)
-            complete = platform != "cpu" or _option_exists()
-            options = {HIDING_OPTION: ""} if platform == "cpu" and complete else None
+            options, complete = compiler_options(platform)
             analysis = lowered.compile(compiler_options=options).memory_analysis()
         if analysis is None:
             raise TraceOnceError(f"The {platform} backend of this JAX does not say what memory a program needs.")
@@ -167,6 +166,13 @@ def _platform(args: Any, kwargs: Any) -> str:
         if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and leaf.committed:
             return str(next(iter(leaf.devices())).platform)
     return str(jax.default_backend())
+
+
+def compiler_options(platform: str) -> tuple[dict[str, Any] | None, bool]:
+    """The compiler's options for a plan, and whether the plan is then complete (`Plan.complete`)."""
+    if platform != "cpu":
+        return None, True
+    return ({HIDING_OPTION: ""}, True) if _option_exists() else (None, False)
 
 
 @functools.cache
