@@ -2,7 +2,7 @@
 # kind: wrong
 # trap: takes the smallest sample
 # fails: test_stumbles_leave_the_latency
-# hint: largest or smallest
+# hint: largest, smallest
 # ---
 
 # %% nbgrader={"grade_id": "bench"}

@@ -1,7 +1,7 @@
 # ---
 # kind: wrong
 # trap: describes the NumPy inputs in the report
-# fails: test_report_is_about_the_placed_inputs
+# fails: test_report_is_about_what_was_measured
 # hint: where the host had float64
 # ---
 
