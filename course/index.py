@@ -31,7 +31,7 @@
 # | 03 Structured state | The leaf count matches and the loss is wrong. What was not compared? | 45 | 30 |
 # | 04 Derive, do not rewrite | Two compositions average to the same numbers. Why pay for the dearer one? | 50 | 35 |
 # | [05 One contract, one compile](05_retracing/05_retracing.ipynb) | One step in fifty is as slow as the first. What changed? | 60 | [35](../labs/lab05_retracing.ipynb) |
-# | 06 Shapes fixed, answers unchanged | The padded batch has a lower loss. Is that progress? | 50 | 35 |
+# | [06 Shapes fixed, answers unchanged](06_padding_masks/06_padding_masks.ipynb) | The padded batch has a lower loss. Is that progress? | 60 | [40](../labs/lab06_padding_masks.ipynb) |
 # | [07 Measure finished work](07_honest_timing/07_honest_timing.ipynb) | Two careful people differ by a factor of 100. What did each measure? | 60 | [35](../labs/lab07_honest_timing.ipynb) |
 # | 08 Out of memory, on purpose | The log stops in mid-line, exit code 137. Which family is it? | 60 | 40 |
 # | 09 Give the compiler the whole block | The code is right and the device idles. What did the compiler never see? | 50 | 40 |

@@ -16,7 +16,7 @@
 # Lesson 05 ended with a fixed shape and a mask: one program for every length. This lesson is about the other half of that
 # bargain. After it you can pad anything, and prove that no answer and no gradient depends on the padding.
 #
-# About 55 minutes.
+# About 60 minutes.
 
 # %% [markdown]
 # ## Question
@@ -970,4 +970,4 @@ guess.reveal("yes" if np.isclose(expected, sum(parts) / 2) else "no")
 #
 # [Lab 06](../../labs/lab06_padding_masks.ipynb) hands you a training loop on real digits that pads everything and masks almost
 # everything. You build the masked loss, the metrics, slots, a ring and buckets, and the grader varies the padding. About
-# 35 minutes.
+# 40 minutes.

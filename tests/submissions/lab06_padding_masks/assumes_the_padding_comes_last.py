@@ -1,8 +1,8 @@
 # ---
 # kind: wrong
 # trap: assumes that the padding comes last
-# fails: test_valid_rows_stand_anywhere
-# hint: not the first so many
+# fails: test_valid_alone_says_which_rows
+# hint: The padding need not come last
 # ---
 
 # %% nbgrader={"grade_id": "masked_loss"}

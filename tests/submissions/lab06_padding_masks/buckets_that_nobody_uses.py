@@ -1,8 +1,8 @@
 # ---
 # kind: wrong
 # trap: gives the bare sequence to the compiled function
-# fails: test_other_lengths_compile_nothing, test_new_bucket_compiles_once
-# hint: a slice of a JAX array
+# fails: test_bucket_costs_one_compile
+# hint: a program for each length
 # ---
 
 # %% nbgrader={"grade_id": "buckets"}

@@ -1,8 +1,8 @@
 # ---
 # kind: wrong
 # trap: cuts what is too long
-# fails: test_too_long_is_refused
-# hint: Cutting it changes the answer
+# fails: test_smallest_bucket_that_holds
+# hint: cutting changes the answer
 # ---
 
 # %% nbgrader={"grade_id": "buckets"}

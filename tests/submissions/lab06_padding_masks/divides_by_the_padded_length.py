@@ -1,7 +1,7 @@
 # ---
 # kind: wrong
 # trap: divides by the padded length
-# fails: test_denominator_is_the_valid_count, test_gradient_is_that_of_the_valid_rows
+# fails: test_denominator_is_the_valid_count
 # hint: more padding, lower loss
 # ---
 

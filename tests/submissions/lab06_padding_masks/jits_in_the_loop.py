@@ -1,8 +1,8 @@
 # ---
 # kind: wrong
 # trap: makes the jitted function anew for each sequence
-# fails: test_new_bucket_compiles_once, test_other_lengths_compile_nothing
-# hint: single operations are compiled
+# fails: test_bucket_costs_one_compile
+# hint: a jit in the loop
 # ---
 
 # %% nbgrader={"grade_id": "buckets"}

@@ -1,8 +1,8 @@
 # ---
 # kind: wrong
 # trap: makes the mask from a static count
-# fails: test_other_lengths_compile_nothing
-# hint: a count that is static
+# fails: test_bucket_costs_one_compile
+# hint: that is static
 # ---
 
 # %% nbgrader={"grade_id": "buckets"}

@@ -1,7 +1,7 @@
 # ---
 # kind: wrong
 # trap: computes the means with NumPy
-# fails: test_new_bucket_compiles_once
+# fails: test_bucket_costs_one_compile
 # hint: no jitted function computes
 # ---
 

@@ -1,7 +1,7 @@
 # ---
 # kind: wrong
 # trap: cleans the inputs and keeps their losses
-# fails: test_gradient_is_that_of_the_valid_rows, test_denominator_is_the_valid_count
+# fails: test_denominator_is_the_valid_count
 # hint: and pull it
 # ---
 

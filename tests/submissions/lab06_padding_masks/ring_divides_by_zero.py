@@ -1,7 +1,7 @@
 # ---
 # kind: wrong
 # trap: an empty ring divides by zero
-# fails: test_empty_ring_gives_zero
+# fails: test_half_full_ring_is_averaged_over_its_values
 # hint: divide by at least 1
 # ---
 

@@ -2,7 +2,7 @@
 # kind: wrong
 # trap: starts at slot 0 with each push
 # fails: test_newest_overwrite_the_oldest
-# hint: goes on from push to push
+# hint: count goes on from push to push
 # ---
 
 # %% nbgrader={"grade_id": "remember"}

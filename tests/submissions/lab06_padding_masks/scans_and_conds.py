@@ -1,15 +1,14 @@
 # ---
 # kind: alternative
-# about: one-hot log-probabilities, weights, lax.cond for the empty batch, sort instead of top_k, a scatter for the ring
+# about: weights in a dot product, lax.cond for the empty batch, sort instead of top_k, a scatter for the ring
 # ---
 
 # %% nbgrader={"grade_id": "masked_loss"}
 def masked_loss(params, x, y, valid):
     weights = valid.astype(jnp.float32)
     x = jax.vmap(lambda row, ok: jax.lax.select(ok, row, jnp.zeros_like(row)))(x, valid)
-    log_p = jax.nn.log_softmax(x @ params["w"] + params["b"])
-    picked = jnp.sum(log_p * jax.nn.one_hot(y, 10), axis=-1)
-    return -jnp.dot(weights, picked) / jnp.clip(weights.sum(), 1.0)
+    losses = row_losses(params, x, y)  # finite: a label that is no digit has a one-hot of zeros
+    return jnp.dot(weights, losses) / jnp.clip(weights.sum(), 1.0)
 
 # %% nbgrader={"grade_id": "standardise"}
 def standardise(x, valid):
@@ -21,9 +20,11 @@ def standardise(x, valid):
     return centred / (jnp.sqrt((centred**2).sum(axis=0) / count) + 0.1)
 
 # %% nbgrader={"grade_id": "step"}
-def step(state, x, y, valid, lr):
+import optax
+
+
+def step(state, grads, count, lr):
     def move(state):
-        grads = jax.grad(masked_loss)(state["params"], x, y, valid)
         updates, trace = optax.trace(0.9).update(grads, optax.TraceState(state["velocity"]))
         return {
             "params": optax.apply_updates(state["params"], jax.tree.map(lambda u: -lr * u, updates)),
@@ -31,7 +32,7 @@ def step(state, x, y, valid, lr):
             "steps": state["steps"] + 1,
         }
 
-    return jax.lax.cond(valid.any(), move, lambda state: state, state)
+    return jax.lax.cond(count > 0, move, lambda state: state, state)
 
 # %% nbgrader={"grade_id": "evaluate"}
 @jax.jit

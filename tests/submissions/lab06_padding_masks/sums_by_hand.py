@@ -1,6 +1,6 @@
 # ---
 # kind: alternative
-# about: vmap over rows with a safe row, logsumexp, a step that scales by a flag, a ring that shifts, a count instead of a mask
+# about: vmap over rows with a safe row, the square multiplied out, a step that scales by a flag, a ring that shifts, a count instead of a mask
 # ---
 
 # %% nbgrader={"grade_id": "masked_loss"}
@@ -9,7 +9,7 @@ def masked_loss(params, x, y, valid):
         row = jnp.where(ok, row, jnp.zeros(64))
         digit = jnp.where(ok, digit, 0)
         scores = row @ params["w"] + params["b"]
-        return jnp.where(ok, jax.nn.logsumexp(scores) - scores[digit], 0.0)
+        return jnp.where(ok, jnp.sum(scores**2) - 2 * scores[digit] + 1, 0.0)
 
     count = valid.sum()
     return jax.vmap(one)(x, y, valid).sum() / jnp.where(count > 0, count, 1)
@@ -25,9 +25,8 @@ def standardise(x, valid):
     return jax.vmap(column, in_axes=1, out_axes=1)(x)
 
 # %% nbgrader={"grade_id": "step"}
-def step(state, x, y, valid, lr):
-    go = valid.any()
-    grads = jax.grad(masked_loss)(state["params"], x, y, valid)
+def step(state, grads, count, lr):
+    go = count > 0
     velocity, params = {}, {}
     for name, v in state["velocity"].items():
         velocity[name] = jnp.where(go, 0.9 * v + grads[name], v)
@@ -75,8 +74,8 @@ def remember(ring, values, keep):
 
 
 def recall(ring):
-    n = min(int(ring["count"]), 5)
-    return float(np.asarray(ring["values"])[:n].mean()) if n else 0.0
+    total = sum(jnp.where(i < ring["count"], ring["values"][i], 0) for i in range(5))
+    return total / jnp.clip(ring["count"], 1, 5)
 
 # %% nbgrader={"grade_id": "buckets"}
 def to_bucket(values):

@@ -1,7 +1,7 @@
 # ---
 # kind: wrong
 # trap: takes the label -1 or 0 for padding
-# fails: test_padding_labels_do_not_matter
+# fails: test_valid_alone_says_which_rows
 # hint: no label and no value of x stands for padding
 # ---
 
