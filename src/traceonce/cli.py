@@ -40,8 +40,8 @@ def grade(
     seed_file: Annotated[Path | None, typer.Option(help="File that holds the secret seed.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Submissions graded at a time.")] = 1,
     formats: Annotated[
-        str, typer.Option("--format", help="Any of gradescope,csv,feedback.")
-    ] = "gradescope,csv,feedback",
+        str, typer.Option("--format", help="Any of gradescope,junit,csv,feedback,summary.")
+    ] = "gradescope,junit,csv,feedback,summary",
     time_limit: Annotated[float, typer.Option(help="Seconds a submission may take in total.")] = 60.0,
     memory_limit: Annotated[int, typer.Option(help="MB of memory a submission may use.")] = 2048,
 ) -> None:

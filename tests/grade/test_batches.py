@@ -34,6 +34,12 @@ def test_grades_csv_has_a_row_for_each_submission(calm, out):
     assert {row["student_id"]: float(row["score"]) for row in rows} == {name: r.score for name, r in calm.items()}
 
 
+def test_reports_about_all_submissions_are_written(calm, out):
+    assert {"grades.csv", "junit.xml", "summary.html"} <= {path.name for path in out.iterdir()}
+    cases = (out / "junit.xml").read_text().count("<testcase ")
+    assert cases == sum(len(record.asserts) or 1 for record in calm.values())
+
+
 def test_the_seed_is_made_once_and_is_for_its_owner_alone(calm, out):
     assert (out / "seed").stat().st_mode & 0o777 == 0o600
     assert len((out / "seed").read_text().strip()) == 64

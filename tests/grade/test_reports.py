@@ -1,11 +1,13 @@
 import csv
 import json
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
 
 from traceonce.grade import reports
 from traceonce.grade.record import AssertRecord, CellRecord, Record, StudentLine
+from traceonce.grade.summary import count_asserts, summary_html
 
 
 def record(**changes):
@@ -108,3 +110,36 @@ def test_feedback_html_is_balanced_and_escapes_what_students_wrote():
 @pytest.mark.parametrize("status", sorted(reports._STATUS_SENTENCES))
 def test_every_status_has_a_sentence(status):
     assert reports._STATUS_SENTENCES[status] in reports.feedback_text(record(status=status))
+
+
+def test_junit_has_a_case_for_each_assert_and_an_error_for_what_was_not_run():
+    unread = record(
+        submission="bob", asserts=(), cells=(), status="malformed", reasons=("It is no \x00 notebook <at all>.",)
+    )
+    root = ET.fromstring(reports.junit([record(), unread]).encode())
+    first, second = root.findall("testsuite")
+    assert {name: first.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
+        "tests": "3", "failures": "1", "skipped": "1", "errors": "0",
+    }  # fmt: skip
+    assert [case.get("name") for case in first] == ["Leaves <it> alone", "Moves", "Stays"]
+    assert "Build a new one." in first.find("testcase/failure").text
+    assert "no \ufffd notebook <at all>" in second.find("testcase/error").text
+
+
+def test_text_feedback_indents_each_line_of_a_reason():
+    many = AssertRecord("test_a", "step", "T", "H", 1, "failed", 0, "raised", "Your code raised E: one\ntwo")
+    assert "\n    Your code raised E: one\n    two\n" in reports.feedback_text(record(asserts=(many,)))
+
+
+def test_the_summary_counts_a_class_and_names_no_student():
+    class_ = [record(submission=f"s{n}", student=f"student-{n}") for n in range(3)]
+    page = summary_html([*class_, record(submission="ok", status="passed", score=4.5, asserts=record().asserts[1:2])])
+    first, second, third = count_asserts(class_)
+    assert (first.title, first.failed, first.total) == ("Leaves <it> alone", 3, 3)
+    assert (second.failed, third.failed, third.unchecked) == (0, 0, 3)
+    assert "4 submissions, 1 with full marks" in page
+    assert "3 of 3" in page
+    assert "Leaves &lt;it&gt; alone" in page
+    assert "student-" not in page
+    assert "EXPECTED-VALUE" not in page
+    assert "Your code raised" not in page

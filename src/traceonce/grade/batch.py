@@ -10,7 +10,7 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,11 @@ from traceonce.grade import reports
 from traceonce.grade.lab import Lab, Submission, find_root, lab_names, load_lab, read_submission
 from traceonce.grade.progress import Progress
 from traceonce.grade.record import Maker, Record, record_unread, write_atomically
+from traceonce.grade.summary import summary_html
 from traceonce.grade.supervisor import RUN_AGAIN
 from traceonce.sandbox.limits import Limits
 
-FORMATS = ("gradescope", "csv", "feedback")
+FORMATS = ("gradescope", "junit", "csv", "feedback", "summary")
 
 _SEED_BYTES = 32
 _FEW = 2
@@ -425,9 +426,18 @@ def _write_record(folder: Path, record: Record, formats: tuple[str, ...]) -> Non
 
 
 def _write_reports(folder: Path, records: Mapping[str, Record], formats: tuple[str, ...]) -> None:
-    if "csv" in formats:
-        rows = sorted(records.values(), key=lambda record: (record.lab, record.student, record.submission))
-        try:
-            write_atomically(folder / "grades.csv", reports.grades_csv(rows))
-        except OSError as error:
-            raise TraceOnceError(f"{folder / 'grades.csv'} cannot be written ({error.strerror}): make room.") from error
+    """The files that are about all submissions."""
+    rows = sorted(records.values(), key=lambda record: (record.lab, record.student, record.submission))
+    for wanted, name, make in _OF_ALL:
+        if wanted in formats:
+            try:
+                write_atomically(folder / name, make(rows))
+            except OSError as error:
+                raise TraceOnceError(f"{folder / name} cannot be written ({error.strerror}): make room.") from error
+
+
+_OF_ALL: tuple[tuple[str, str, Callable[[list[Record]], str]], ...] = (
+    ("csv", "grades.csv", reports.grades_csv),
+    ("junit", "junit.xml", reports.junit),
+    ("summary", "summary.html", summary_html),
+)

@@ -1,4 +1,4 @@
-"""Reports from records: Gradescope's ``results.json``, a CSV with nbgrader's columns, and a feedback page.
+"""Reports from records: Gradescope's ``results.json``, JUnit XML, a CSV with nbgrader's columns, and a feedback page.
 
 What a learner reads holds titles, hints, reasons and the learner's own lines; never an assert's source, a note for the
 teacher, or what a hidden assert had expected.
@@ -8,6 +8,9 @@ import csv
 import html
 import io
 import json
+import re
+import textwrap
+import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 
 from traceonce.grade.record import AssertRecord, Record, StudentLine
@@ -95,6 +98,42 @@ def grades_csv(records: Iterable[Record]) -> str:
     return text.getvalue()
 
 
+def junit(records: Iterable[Record]) -> str:
+    """JUnit XML: a suite for each submission, a case for each hidden assert. A submission that was not run is an error."""
+    root = ET.Element("testsuites", name="traceonce grade")
+    for record in records:
+        failed = sum(found.outcome == "failed" for found in record.asserts)
+        unchecked = sum(found.outcome == "unchecked" for found in record.asserts)
+        suite = ET.SubElement(
+            root,
+            "testsuite",
+            name=_xml(f"{record.submission}: {record.lab}"),
+            tests=str(len(record.asserts) or 1),
+            failures=str(failed),
+            errors=str(0 if record.asserts else 1),
+            skipped=str(unchecked),
+            time=f"{record.seconds:.3f}",
+        )
+        for found in record.asserts:
+            case = ET.SubElement(
+                suite, "testcase", classname=_xml(f"{record.submission}.{found.task}"), name=_xml(found.title)
+            )
+            if found.outcome != "passed":
+                kind = "failure" if found.outcome == "failed" else "skipped"
+                lines = _assert_lines(found)
+                ET.SubElement(case, kind, message=_xml(lines[0] if lines else "")).text = _xml("\n".join(lines))
+        if not record.asserts:
+            case = ET.SubElement(suite, "testcase", classname=_xml(record.submission), name=record.status)
+            ET.SubElement(case, "error", message=record.status).text = _xml("\n".join(_summary_lines(record)))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _xml(text: str) -> str:
+    """Text without the characters that XML has no place for."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+
+
 def _plain_cell(value: str) -> str:
     """A stranger's text that a spreadsheet will not take for a formula."""
     return f"'{value}" if value[:1] in ("=", "+", "-", "@") else value
@@ -140,7 +179,7 @@ def feedback_text(record: Record) -> str:
             if found.task == task:
                 points = f"{number(found.earned)}/{number(found.points)}"
                 lines.append(f"[{_OUTCOME_WORDS[found.outcome]}] {found.title} ({points})")
-                lines += [f"    {line}" for line in _assert_lines(found)]
+                lines += [textwrap.indent(line, "    ") for line in _assert_lines(found)]
     return "\n".join(lines) + "\n"
 
 
