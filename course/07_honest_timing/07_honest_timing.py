@@ -960,11 +960,11 @@ claimed = speed_up(as_arm(train), as_arm(train))
 guess.reveal("over 10 times faster" if claimed > 10 else "about 1")
 
 # %% [markdown]
-# Three faults, and each flatters the new code:
+# Three faults, and two of them flatter the new code:
 #
 # 1. The old arm is cold: its compile is in the figure. The check has warmed the new one.
 # 2. The old arm is awaited, the new one is not.
-# 3. One sample each, one after the other.
+# 3. One sample each, one after the other: drift and outliers may go either way.
 #
 # Nobody sees it in the code. Everybody sees it in A against A.
 
