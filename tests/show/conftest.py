@@ -141,6 +141,12 @@ class Desk:
             address = f"{self.address}/api/sessions/{session['id']}"
             urllib.request.urlopen(urllib.request.Request(address, headers=headers, method="DELETE")).close()
 
+    def picture(self, name: str, number: int) -> None:
+        """Keep a picture of the page, with a cell's output in sight, in `$TRACEONCE_PICTURES`; nothing without it."""
+        if folder := os.environ.get("TRACEONCE_PICTURES"):
+            self.cell(number).locator(".jp-OutputArea").first.scroll_into_view_if_needed()
+            self.page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
     def save(self) -> None:
         self.page.keyboard.press("Escape")
         self.page.keyboard.press("Control+s")

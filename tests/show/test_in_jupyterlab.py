@@ -23,6 +23,27 @@ BUSY = """with watch() as seen:
         w = step(0.0, jnp.ones(1 + n // 60))
         time.sleep(0.02)"""
 
+MEMORY = """from traceonce import watch_memory
+with watch_memory(rate=50) as memory:
+    chart(memory)
+    held = []
+    for n in range(150):
+        held.append(jnp.ones((1000, 100)))
+        w = step(0.0, held[-1][0])
+        time.sleep(0.02)"""
+
+CHILD = """from traceonce.sandbox import run_capped
+from traceonce.show import child_chart
+drawn = child_chart(300)
+greedy = "import time; held = []\\nwhile True:\\n held.append(bytearray(b'x') * 10**7); time.sleep(0.1)"
+drawn.close(run_capped(greedy, memory_mb=300, on_sample=drawn))"""
+
+PLANS = """from traceonce import plan
+def spread(x):
+    return jnp.sort(jnp.sin(x[:, None] * x[None, :]), axis=0).sum()
+xs = jax.ShapeDtypeStruct((64, 200), jnp.float32)
+chart(plan.compare(wide=(jax.vmap(spread), xs), looped=(lambda v: jax.lax.map(spread, v), xs)))"""
+
 DOTS = ".to-dots"
 
 
@@ -171,6 +192,39 @@ def test_the_colours_have_contrast_in_the_dark_theme(desk: Any) -> None:
     for number in range(3):
         desk.run(number)
     assert_contrast(desk, 1, 2, dark=True)
+    desk.picture("calls-Dark-done", 1)
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_memory_and_a_child_move_while_their_cell_runs_and_plans_stand_beside(desk: Any, theme: str) -> None:
+    desk.open(f"bytes{theme}.ipynb", [SETUP, MEMORY, CHILD, PLANS], theme=theme)
+    desk.run(0)
+    for number, name in ((1, "memory"), (2, "child")):
+        desk.run(number, wait=False)
+        finding = desk.cell(number).locator(".to-finding")
+        desk.cell(number).locator(".to-picture").wait_for(timeout=60_000)
+        seen = []
+        for _ in range(3):
+            seen.append((finding.inner_text(), desk.cell(number).locator(".to-line").first.get_attribute("d")))
+            desk.picture(f"{name}-{theme}-{len(seen)}", number)
+            desk.page.wait_for_timeout(600)
+        assert desk.prompt(number) == "[*]:", "the cell was over before it could be looked at"
+        assert len(set(seen)) == 3  # words and line have moved each time
+        desk.wait_for(number)
+        desk.cell(number).locator("section[data-done=true]").wait_for()
+        desk.picture(f"{name}-{theme}-done", number)
+        # The text and the still picture are for places without widgets.
+        assert desk.cell(number).locator(".jp-RenderedText:visible, .jp-RenderedSVG:visible").count() == 0
+        assert boxes_that_overlap(desk, number) == []
+    assert "Ended: killed at the cap." in desk.cell(2).locator("[role=status]").inner_text()
+    assert {"the cap 300 MB", "killed at the cap"} <= set(desk.cell(2).locator(".to-picture text").all_text_contents())
+    desk.run(3)
+    desk.cell(3).locator(".to-picture").wait_for()
+    assert "wide takes" in desk.cell(3).locator(".to-finding").inner_text()
+    assert boxes_that_overlap(desk, 3) == []
+    desk.picture(f"plans-{theme}", 3)
+    paper = desk.cell(3).locator(".to").first.evaluate("e => getComputedStyle(e).backgroundColor")
+    assert (luminance(paper) < 0.1) == (theme == "Dark")
 
 
 def test_a_chart_moves_while_its_cell_runs_and_survives_reload_and_the_end_of_its_kernel(desk: Any) -> None:
@@ -181,6 +235,7 @@ def test_a_chart_moves_while_its_cell_runs_and_survives_reload_and_the_end_of_it
     desk.cell(1).locator(".to-picture").wait_for(timeout=60_000)
     for _ in range(2):
         readings.append((*calls_drawn(desk, 1), desk.prompt(1)))
+        desk.picture(f"calls-Light-{len(readings)}", 1)
         desk.page.wait_for_timeout(1200)
     (calls, strokes, prompt), (later_calls, later_strokes, later_prompt) = readings
     assert (prompt, later_prompt) == ("[*]:", "[*]:")

@@ -73,7 +73,13 @@ def holders(array: Any, namespace: Mapping[str, Any] | None = None) -> Held:
 
     **Raises** `TraceOnceError` for anything that is not an array, and for a deleted one.
     """
-    if not isinstance(array, jax.Array) or isinstance(array, jax.core.Tracer):
+    if isinstance(array, jax.core.Tracer):
+        raise TraceOnceError(
+            "This is a tracer that a jitted function left behind, and no array: run that function again within "
+            "`with jax.checking_leaks():` to see which.",
+            exit_code=2,
+        )
+    if not isinstance(array, jax.Array):
         raise TraceOnceError(
             f"holders() takes a jax.Array, not {type(array).__name__}: pass one leaf of a tree.", exit_code=2
         )
