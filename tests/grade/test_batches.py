@@ -189,6 +189,12 @@ UNUSABLE = {
     "no_mark": ("def test_x(lab):\n    pass", "has no @graded"),
     "no_module": ("import nothing_of_this_name", "ModuleNotFoundError"),
     "nothing": ("", "NO_TESTS_COLLECTED"),
+    "needs_later": (
+        "from traceonce.grade.hidden import graded\n\n"
+        "@graded(points=1, task='double', title='t', hint='h', needs=('test_b',))\ndef test_a(lab):\n    pass\n\n"
+        "@graded(points=1, task='double', title='t', hint='h')\ndef test_b(lab):\n    pass\n",
+        "test_a needs test_b, which does not stand before it",
+    ),
 }
 
 
@@ -205,7 +211,7 @@ def test_hidden_asserts_that_cannot_be_used_are_no_fault_of_the_student(tmp_path
             (root / "tests" / "hidden" / f"test_{lab}.py").write_text(hidden)
         document = tinylab.notebook() | {"metadata": {"traceonce": {"lab": lab}}}
         (place / f"{name}.ipynb").write_text(json.dumps(document))
-    with pytest.raises(TraceOnceError, match=r"failed on 5 of 5 submissions, first absent") as refused:
+    with pytest.raises(TraceOnceError, match=r"failed on 6 of 6 submissions, first absent") as refused:
         grade_paths([place], out=tmp_path / "out", root=root)
     assert refused.value.exit_code == 3
     for name, (_, words) in UNUSABLE.items():

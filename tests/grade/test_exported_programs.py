@@ -37,6 +37,10 @@ def test_bytes(lab):
     assert 4 <= program.outputs - x[:2].nbytes <= 64
     assert program.temporaries < x.nbytes / 2
 
+@graded(points=1, task="total", title="Rows", hint="They should be two.", needs=("test_value",))
+def test_rows(lab):
+    assert lab.once(ask)[2].value["rows"].shape[0] == 2
+
 @graded(points=1, task="total", title="Operations", hint="It should not be unrolled.")
 def test_operations(lab):
     program = lab.plan("total", {"w": np.ones((64, 64), "float32")}, np.ones((32, 64, 64), "float32"), 2.0)
@@ -77,11 +81,11 @@ EXPECTED = {
     "right": [],
     "wide": ["test_bytes"],
     "unrolled": ["test_bytes", "test_operations"],
-    "wrong": ["test_value"],
-    "float": ["test_value", "test_bytes", "test_operations"],
-    "lies": ["test_value"],
-    "garbage": ["test_value", "test_bytes", "test_operations", "test_key"],
-    "huge": ["test_value", "test_bytes", "test_operations"],
+    "wrong": ["test_value", "test_rows"],
+    "float": ["test_value", "test_bytes", "test_rows", "test_operations"],
+    "lies": ["test_value", "test_rows"],
+    "garbage": ["test_value", "test_bytes", "test_rows", "test_operations", "test_key"],
+    "huge": ["test_value", "test_bytes", "test_rows", "test_operations"],
 }
 
 
@@ -139,7 +143,13 @@ def test_a_program_is_judged_by_what_it_does(records, name):
 def test_a_program_that_eats_memory_ends_its_own_process_alone(records):
     reasons = {found.name: found.reason for found in records["huge"].asserts if found.reason}
     assert "memory" in reasons["test_value"]
-    assert records["huge"].asserts[3].outcome == "passed"
+    assert records["huge"].asserts[4].outcome == "passed"
+
+
+def test_an_assert_that_needs_a_failed_one_could_not_be_checked_and_names_it(records):
+    (rows,) = [found for found in records["wrong"].asserts if found.name == "test_rows"]
+    assert rows.outcome == "unchecked"
+    assert "“Value”" in rows.reason
 
 
 def test_bytes_that_are_no_program_are_a_reason(records):

@@ -42,21 +42,24 @@ class Graded:
     - `task`: the `grade_id` of the solution cell that it is about.
     - `title`: what is checked, as a statement that is true of a right answer. Public.
     - `hint`: what to look at when it fails. Public.
+    - `needs`: asserts, by name, that stand before it in the file. Where one of them did not pass, this one could not be checked:
+      its hint would send the learner the wrong way.
     """
 
     points: float
     task: str
     title: str
     hint: str
+    needs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.points) and self.points > 0):
             raise ValueError(f"points must be a positive number, not {self.points!r}")
 
 
-def graded(*, points: float, task: str, title: str, hint: str) -> Callable[[_Test], _Test]:
+def graded(*, points: float, task: str, title: str, hint: str, needs: tuple[str, ...] = ()) -> Callable[[_Test], _Test]:
     """Mark a pytest function as a graded hidden assert; see `Graded`."""
-    record = Graded(points, task, title, hint)
+    record = Graded(points, task, title, hint, needs)
 
     def mark(test: _Test) -> _Test:
         test.__graded__ = record  # type: ignore[attr-defined]

@@ -60,6 +60,9 @@ class _Plugin:
     def __init__(self, session: Session | None) -> None:
         self.session = session
         self.collection_error = ""
+        self.titles: dict[str, str] = {}
+        self.passed: set[str] = set()
+        self.not_passed: set[str] = set()  # a parametrized assert can be in both
 
     @pytest.fixture
     def lab(self, request: pytest.FixtureRequest) -> Any:
@@ -75,6 +78,11 @@ class _Plugin:
         for item in items:
             if not hasattr(getattr(item, "function", None), "__graded__"):
                 self.collection_error = f"{item.name} has no @graded(points=..., task=..., title=..., hint=...)"
+                continue
+            for needed in item.function.__graded__.needs:  # type: ignore[attr-defined]
+                if needed not in self.titles:
+                    self.collection_error = f"{item.name} needs {needed}, which does not stand before it"
+            self.titles[_name(item)] = item.function.__graded__.title  # type: ignore[attr-defined]
         if self.session is not None:
             self.session.report({"planned": [_description(item) for item in items]})
 
@@ -84,6 +92,9 @@ class _Plugin:
         sentence = self.session.missing.get(item.function.__graded__.task)  # type: ignore[attr-defined]
         if sentence:
             raise Uncheckable("missing", sentence)
+        for needed in item.function.__graded__.needs:  # type: ignore[attr-defined]
+            if needed not in self.passed - self.not_passed:
+                raise Uncheckable("needs", f"Not checked: it needs another one to pass first, “{self.titles[needed]}”.")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -94,14 +105,20 @@ class _Plugin:
         raised = call.excinfo.value if call.excinfo else None
         # A test reports three times (setup, call, teardown): its outcome is its call's, or what went wrong before or after.
         if raised is not None or call.when == "call":
-            self.session.report({"assert": _description(item)["name"]} | _outcome(raised))
+            self.session.report({"assert": _name(item)} | _outcome(raised))
+            (self.passed if raised is None else self.not_passed).add(_name(item))
         return report
+
+
+def _name(item: pytest.Item) -> str:
+    """An assert's name, the same for all cases of a parametrized one."""
+    return str(getattr(item, "originalname", None) or item.name)
 
 
 def _description(item: pytest.Item) -> dict[str, Any]:
     record = item.function.__graded__  # type: ignore[attr-defined]
-    description: dict[str, Any] = {"name": str(getattr(item, "originalname", None) or item.name)}
-    description |= vars(record)
+    description: dict[str, Any] = {"name": _name(item)} | vars(record)
+    del description["needs"]
     return description
 
 
