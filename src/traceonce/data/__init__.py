@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Digits", "digits"]
+__all__ = ["Digits", "TorchDigits", "digits", "torch_digits"]
 
 _DIGITS = Path(__file__).with_name("optdigits_test.npz")
+_TORCH = Path(__file__).with_name("torch_digits.npz")
 
 
 class Digits(NamedTuple):
@@ -41,3 +42,37 @@ def digits() -> Digits:
     """
     with np.load(_DIGITS, allow_pickle=False) as stored:
         return Digits((stored["counts"] / 16).astype(np.float32), stored["labels"].astype(np.int32))
+
+
+class TorchDigits(NamedTuple):
+    """A classifier of digits as PyTorch saved it, and what PyTorch answered with it.
+
+    **Arguments**
+
+    - `state_dict`: eleven arrays by PyTorch's names, in its order and its layout. `encoder.0` and `encoder.2` are linear
+      layers (64 to 16, 16 to 16), each followed by tanh; then come the batch norm `norm` of 16 features and the linear layer
+      `head` (16 to 10). A linear layer's weight has the shape (outputs, inputs).
+    - `scores`: float32 of shape (8, 10); the scores of the first 8 digits, in evaluation mode.
+    - `right`: how many of the digits from row 1200 on it gets right; the rows before were its training set.
+    - `version`: of the PyTorch that wrote all of this.
+    """
+
+    state_dict: dict[str, np.ndarray[Any, Any]]
+    scores: np.ndarray[Any, np.dtype[np.float32]]
+    right: int
+    version: str
+
+
+def torch_digits() -> TorchDigits:
+    """A small checkpoint in PyTorch's layout with recorded answers, as NumPy arrays of your own.
+
+    PyTorch is not needed. ``SOURCE.md`` beside this file says how it was recorded.
+
+    ```python
+    torch_digits().state_dict["encoder.0.weight"].shape     # (16, 64): outputs, inputs
+    ```
+    """
+    with np.load(_TORCH, allow_pickle=False) as stored:
+        names = [name for name in stored if name.startswith("state_dict/")]
+        state_dict = {name.removeprefix("state_dict/"): stored[name] for name in names}
+        return TorchDigits(state_dict, stored["scores"], int(stored["right"]), str(stored["version"]))
