@@ -79,10 +79,10 @@ def distance(old: Signature, new: Signature) -> int:
     apart: int = (old.function != new.function) + (old.context != new.context) + (old.tracers != new.tracers)
     for name in old.arguments.keys() | new.arguments.keys():
         before, after = old.arguments.get(name), new.arguments.get(name)
-        if before == after:
-            continue
         if before is None or after is None:
             apart += 2
+        elif _alike(before, after):
+            continue
         elif before.structure != after.structure:
             apart += 2 + abs(len(before.leaves) - len(after.leaves))
         else:
@@ -90,6 +90,11 @@ def distance(old: Signature, new: Signature) -> int:
                 _apart(a, b) for a, b in zip(before.leaves, after.leaves, strict=True) if a != b
             )
     return apart
+
+
+def _alike(old: Argument, new: Argument) -> bool:
+    """Whether two arguments are equal. The paths of equal structures are equal, and dear to compare."""
+    return old.how == new.how and old.structure == new.structure and old.leaves == new.leaves
 
 
 def _apart(old: Leaf, new: Leaf) -> int:
@@ -107,7 +112,7 @@ def changes(old: Signature, new: Signature) -> tuple[Change, ...]:
         before, after = old.arguments.get(name), new.arguments.get(name)
         if before is None or after is None:
             found.append(Change("leaf", name, _whole(before), _whole(after)))
-        elif before != after:
+        elif not _alike(before, after):
             found.extend(_argument_changes(name, before, after))
     if old.function != new.function:
         found.append(_function_change(old, new))
