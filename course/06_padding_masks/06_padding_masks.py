@@ -98,8 +98,8 @@ for params in (zero, biased):
 
 # %% [markdown]
 # A mask alone is half of it. A well-known textbook multiplied by the mask and then took `.mean()`
-# ([2022](https://github.com/d2l-ai/d2l-en/issues/2076)): the padding adds nothing to the sum and still counts. Two tokens
-# with losses 2 and 4, padded to 2 and to 8.
+# ([2022](https://github.com/d2l-ai/d2l-en/issues/2076)): the padding adds nothing to the sum and still counts. Below, two
+# tokens with losses 2 and 4 are padded to lengths 2, 4 and 8.
 
 # %%
 losses = jnp.array([2.0, 4.0])
@@ -142,8 +142,8 @@ for loss_fn in (masked_mse, safe_mse):
 guess.reveal(str(float(masked_mse(biased, x6, y6, none))))
 
 # %% [markdown]
-# With `safe_mean`: value 0, gradient 0. Does a step on this batch leave the parameters alone? Here are three optimizers of Optax. Each has
-# made one ordinary step; now comes the batch of padding.
+# With `safe_mean`: value 0, gradient 0. Does a step on this batch leave the parameters alone? Here are three optimizers of
+# Optax. Each has made one ordinary step; now comes the batch of padding.
 
 # %%
 import optax
@@ -153,6 +153,7 @@ optimizers = {
     "sgd with momentum": optax.sgd(0.1, momentum=0.9),
     "adamw": optax.adamw(0.1),
 }
+
 # %%
 question = "For how many of the three do the parameters move on a gradient of zero?"
 guess = predict("06-M2b", question, [0, 1, 2, 3])
@@ -352,8 +353,8 @@ print("compiled, with a mask that was float before:", jax.jit(product)(values, m
 # %% [markdown]
 # ### Attention with nothing to attend to
 #
-# A softmax over a row in which everything is masked. There are three habits, and JAX has a `where=` of its own. What do they
-# give for a row with one masked entry, and for a row with nothing left?
+# A softmax over a row in which everything is masked. Two habits put a number where the mask is; `jax.nn.softmax` has a
+# `where=` for it. What do the three give for a row with one masked entry, and for a row with nothing left?
 
 # %%
 scores = jnp.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
@@ -363,6 +364,7 @@ softmaxes = {
     "-1e9": lambda s: jax.nn.softmax(jnp.where(attend, s, -1e9)),
     "where=": lambda s: jax.nn.softmax(s, where=attend),
 }
+
 # %%
 question = "jax.nn.softmax(..., where=) of the row with nothing left?"
 guess = predict("06-M6", question, ["nan", "all 0", "all 1/3"])
@@ -392,6 +394,7 @@ def attention_loss(params, softmax):
 
 
 ones = {"scores": jnp.ones(3), "values": jnp.ones(3)}
+
 # %%
 question = "With -inf: what is finite, the loss or its gradient?"
 guess = predict("06-E03", question, ["both", "the loss alone", "neither"])
@@ -411,6 +414,7 @@ guess.reveal("both" if all(finite.values()) else "the loss alone" if jnp.isfinit
 query = jnp.ones((1, 3, 1, 2))  # batch, length, heads, features
 key = value = jnp.arange(6.0).reshape(1, 3, 1, 2)
 may = jnp.array([[True, True, False], [True, True, False], [False, False, False]])
+
 # %%
 mean_of_all = value.mean(axis=1)[0, 0].tolist()
 choices = ["nan", "[0.0, 0.0]", f"{mean_of_all}, the mean of all values"]
@@ -418,10 +422,8 @@ guess = predict("06-M6b", "dot_product_attention for a query that may attend to 
 
 # %% claims=["M6"]
 output = jax.nn.dot_product_attention(query, key, value, mask=may[None, None])[0, :, 0]
-lengths = jnp.array([2])
-by_length = jax.nn.dot_product_attention(query, key, value, query_seq_lengths=lengths, key_value_seq_lengths=lengths)[
-    0, :, 0
-]
+told = {"query_seq_lengths": jnp.array([2]), "key_value_seq_lengths": jnp.array([2])}
+by_length = jax.nn.dot_product_attention(query, key, value, **told)[0, :, 0]
 print("mask:", rounded(output))
 print("lengths:", rounded(by_length))
 guess.reveal(choices[2] if output[2].tolist() == mean_of_all else str(output[2].tolist()))
@@ -441,8 +443,8 @@ print("first query:", output.tolist(), "  values cleaned first:", rounded(repair
 # ### Statistics across the batch
 #
 # Anything that looks *across* rows sees the padding: batch normalisation
-# ([2021](https://github.com/pytorch/pytorch/issues/70529)), a whitening, a contrastive loss. The rows themselves may be
-# valid, and change all the same. NumPy-style reductions take `where=`.
+# ([2021](https://github.com/pytorch/pytorch/issues/70529)), a whitening, a contrastive loss. There, padded rows change the
+# valid ones. The reductions of `jnp` take `where=`.
 
 # %% claims=["M6"]
 rows = {"four rows": (x, None), "padded": (x6, None), "padded, where=": (x6, valid[:, None])}
@@ -731,8 +733,8 @@ guess.reveal(" and ".join(name for name, gradient in gradients.items() if jnp.is
 # %% [markdown]
 # ### Loops
 #
-# A loop whose number of turns depends on a value has no fixed shape in *time*. Three doublings, twice over: the value is
-# 8 · v, and so the gradient is 8.
+# A loop whose number of turns depends on a value has no fixed shape in *time*. Three doublings, written in two
+# ways: the value is 8 · v, and so the gradient is 8.
 
 
 # %%
@@ -968,6 +970,6 @@ guess.reveal("yes" if np.isclose(expected, sum(parts) / 2) else "no")
 # %% [markdown]
 # ## Lab
 #
-# [Lab 06](../../labs/lab06_padding_masks.ipynb) hands you a training loop on real digits that pads everything and masks almost
-# everything. You build the masked loss, the metrics, slots, a ring and buckets, and the grader varies the padding. About
-# 40 minutes.
+# [Lab 06](../../labs/lab06_padding_masks.ipynb) takes a classifier of digits whose curves got better when its batches were
+# padded. You build its pieces again: loss, statistics, step, metrics, slots, a ring, buckets. The grader varies the padding.
+# About 40 minutes.
