@@ -52,7 +52,8 @@ def words(key):
 
 
 # %% [markdown]
-# This is the step's randomness as it was. It has one key, and everybody uses it.
+# This is the step's randomness as it was: one key, and everybody draws from it. Call it twice in a cell of your own. The
+# mask is the same each time, and what it drops is exactly where the noise is largest.
 
 # %% nbgrader={"grade": false, "grade_id": "given_broken", "locked": true, "schema_version": 3, "solution": false, "task": false}
 KEY = jax.random.key(0, impl="threefry2x32")
@@ -63,11 +64,6 @@ def broken_corrupt(x):
     mask = jax.random.bernoulli(KEY, 0.75, x.shape)
     return jnp.where(mask, (x + 0.1 * noise) / 0.75, 0.0), noise, mask
 
-
-for step in range(2):
-    _, noise, mask = broken_corrupt(x)
-    apart = bool(noise[mask].max() < noise[~mask].min())
-    print(f"step {step}: mask {mask.astype(int).tolist()}, drops exactly the largest noise: {apart}")
 
 # %% [markdown]
 # ## Task 1 · all_distinct
@@ -106,13 +102,13 @@ print("Task 1: the visible asserts pass. Hidden ones use other keys.")
 # *5 minutes, the heart of the lab.* The state of a run is `{"params": ..., "key": ..., "step": ...}`. `take_key(state)`
 # returns a pair: the state that goes on, with `step` one higher, and a key for this step alone.
 #
-# Whoever is given the key will split it, fold into it and draw from it. So it must not be in any state, and no other step
-# may get it. Carry a new key by `split`, or keep one and use `fold_in`: both are right.
+# Whoever gets the key will split it and fold into it. So it is in no state, and no other step gets it. Carry a new key by
+# `split`, or keep one and use `fold_in`: both are right.
 #
 # <details><summary>If a step's key is also in a state</summary>
 #
-# The key in the state is a parent: `split` and `fold_in` make the step's key from it. A parent that is handed out has two
-# consumers, you and the step.
+# The key in the state is a parent, from which the step's key is made. A parent that is handed out has two consumers: you
+# and the step.
 #
 # </details>
 
@@ -140,17 +136,17 @@ print("Task 2: the visible asserts pass. Hidden ones take more steps from other 
 # %% [markdown]
 # ## Task 3 · example_keys
 #
-# *7 minutes.* Each process reads one shard of the data, and an example is known by its shard and its row there.
+# *7 minutes.* Each process reads one shard of the data; an example is known by its shard and row there.
 # `example_keys(key, shard, rows)` gets the step's key, the number of the shard (below 1000) and the row numbers (below a
 # million), shape `(n,)`. It returns `{"noise": keys, "mask": keys}`, each with one key for each row.
 #
-# All keys are different: for different rows, shards, steps and uses. An example's keys do not depend on where it stands in
-# the batch, nor on the batch's size.
+# All keys differ: for different rows, shards, steps and uses. An example's keys do not depend on its place in the batch, nor
+# on the batch's size.
 #
 # <details><summary>If two examples get one key</summary>
 #
-# Look at the number that you fold in. `shard + row` is the same for shard 0, row 1 and shard 1, row 0. Two folds, one
-# after the other, cannot be mixed up.
+# Look at the number that you fold in: `shard + row` is 1 for shard 0, row 1 and for shard 1, row 0. Two folds in turn
+# cannot meet.
 #
 # </details>
 

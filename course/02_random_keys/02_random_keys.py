@@ -117,8 +117,8 @@ for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
 
 # %% [markdown]
 # Three keys, three draws. The dtype names the **implementation**, the algorithm that turns keys into numbers. `fry` is
-# threefry, the default; the others come at the end. You will also meet `jax.random.PRNGKey(7)`: the same words as a
-# plain integer array, without that protection.
+# threefry, the default; the others come at the end. In older code you meet `jax.random.PRNGKey(7)`: the same words as a
+# plain integer array, on which arithmetic goes through.
 
 # %% claims=["K1"]
 raw = jax.random.PRNGKey(7)
@@ -476,8 +476,8 @@ print("process + index:   ", count_keys(lambda process, index: (0, process + ind
 print("process, then index:", count_keys(lambda process, index: (process, index)), "of 8")
 
 # %% [markdown]
-# And no seed from the clock. Two processes may start in the same second, a run cannot be repeated, and a seed keeps 32
-# bits unless 64-bit types are switched on: two clocks that are four seconds apart in nanoseconds can be one seed.
+# And no seed from the clock. Two processes may start in the same second, and such a run cannot be repeated. A seed also
+# keeps its lower 32 bits only, unless 64-bit types are switched on: in nanoseconds, that is a clock of 4.3 seconds.
 
 # %% claims=["K1"]
 print("seed 7:        ", words(jax.random.key(7)))
@@ -501,7 +501,7 @@ place = uninterrupted.index(from_seed[0]) if from_seed[0] in uninterrupted else 
 guess.reveal({0: choices[0], 3: choices[1], None: choices[2]}[place])
 
 # %% [markdown]
-# Steps 3 to 5 repeat the noise of 0 to 2, and the loss curve looks healthy. A large project
+# Steps 3 to 5 repeat the noise of steps 0 to 2, and nothing raises. A large project
 # [found out in 2023](https://github.com/AI-Hypercomputer/maxtext/issues/276) that its key was in no checkpoint. So save the
 # key. NumPy refuses it as it is:
 
@@ -639,21 +639,23 @@ for impl in ("threefry2x32", "rbg"):
     print(f"{impl:13} rows of 4 that equal the loop: {rows_equal_the_loop(impl)}")
 
 # %% [markdown]
-# `unsafe_rbg` gives up more: there `split` and `fold_in` under `vmap` look at the first key too, and `fold_in` does
-# not care [in which order](https://github.com/jax-ml/jax/issues/21405) two numbers are folded in. So process 1, example 2
-# is process 2, example 1.
+# `unsafe_rbg` gives up more: even the keys that `fold_in` makes are others under `vmap`, and `fold_in` does not care
+# [in which order](https://github.com/jax-ml/jax/issues/21405) two numbers are folded in. So process 1, example 2 is
+# process 2, example 1.
 
 # %% claims=["K8"]
 for impl in ("threefry2x32", "rbg", "unsafe_rbg"):
     base = jax.random.key(7, impl=impl)
     one_two, two_one = fold_in(fold_in(base, 1), 2), fold_in(fold_in(base, 2), 1)
-    print(f"{impl:13} (1, 2) and (2, 1) are the same key: {words(one_two) == words(two_one)}")
+    mapped = [words(each) for each in by_identity(base, jnp.arange(4))]
+    vmap_agrees = mapped == [words(fold_in(base, i)) for i in range(4)]
+    print(f"{impl:13} (1, 2) is (2, 1): {words(one_two) == words(two_one)!s:6} vmap folds as the loop: {vmap_agrees}")
 
 # %% [markdown]
 # ### A generator that moves by itself
 #
 # *Optional.* `jax.experimental.random` has a generator with a hidden counter, in the manner of NumPy. It is a base key and
-# a `Ref` (lesson 01): draw *n* uses `fold_in(base, n)`. It inherits what a `Ref` cannot do. Four tries:
+# a `Ref` (lesson 01): draw *n* uses `fold_in(base, n)`. It inherits what a `Ref` cannot do. Eight tries:
 
 
 # %%
@@ -716,8 +718,8 @@ guess.reveal(f"{noise[kept].mean():.1f}")
 # %% [markdown]
 # This is not noise and a mask, it is one draw used twice:
 #
-# 1. Both functions compute the same uniform numbers from the same key.
-# 2. `bernoulli` keeps where the number is small; `normal` maps small numbers to small values.
+# 1. Both functions start from the same random bits, because the key and the shape are the same.
+# 2. `bernoulli` keeps where the bits are a small number; `normal` makes small numbers into small values.
 # 3. So dropout removed exactly the inputs with the *largest* noise, at every step, and shifted what is left.
 #
 # An example of JAX itself had this fault in 2020, in noise that was

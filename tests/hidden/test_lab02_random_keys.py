@@ -22,7 +22,9 @@ def words(value):
     if isinstance(value, list | tuple):
         return [each for part in value for each in words(part)]
     data = value.data if isinstance(value, Key) else value
-    assert isinstance(data, np.ndarray) and data.dtype == np.uint32 and data.ndim
+    assert isinstance(data, np.ndarray)
+    assert data.dtype == np.uint32
+    assert data.ndim
     return [tuple(row) for row in data.reshape(-1, data.shape[-1]).tolist()]
 
 
@@ -34,7 +36,8 @@ def word(value):
 
 def pair(value):
     """The two parts of what a function returned."""
-    assert isinstance(value, tuple | list) and len(value) == 2
+    assert isinstance(value, tuple | list)
+    assert len(value) == 2
     return value
 
 
@@ -52,10 +55,20 @@ def random_state(lab):
     return {"params": params, "key": random_keys(lab), "step": np.int32(lab.rng.integers(3, 40))}
 
 
+def first_state(lab):
+    """A state at step 0, where a fold of the step is the first child of a split: who mixes both meets himself."""
+    return {**random_state(lab), "step": np.int32(0)}
+
+
 def random_batch(lab):
     """Row numbers in no order, next to each other so that sums collide; x, y."""
     rows = np.asarray(lab.rng.integers(0, 1000) + lab.rng.permutation(4), "int32")
     return rows, draw(lab.rng, 4, 2), draw(lab.rng, 4)
+
+
+def first_batch(lab):
+    """Rows 0 to 3 in some order, of shard 0 or 1, where folds and children of a split coincide; x, y, the shard."""
+    return np.asarray(lab.rng.permutation(4), "int32"), draw(lab.rng, 4, 2), draw(lab.rng, 4), int(lab.rng.integers(2))
 
 
 def close(got, expected):
@@ -114,8 +127,8 @@ def taken(lab, state, steps):
     "what the key is made from: return the new key, or fold in the step.",
 )
 def test_no_two_steps_get_the_same_key(lab):
-    _, keys = taken(lab, random_state(lab), 6)
-    assert len(set(keys)) == 6
+    _, keys = taken(lab, random_state(lab), 16)
+    assert len(set(keys)) == 16
 
 
 @graded(
@@ -126,7 +139,7 @@ def test_no_two_steps_get_the_same_key(lab):
     "fold. Hand out a child and keep its sibling or its parent.",
 )
 def test_key_that_is_handed_out_is_in_no_state(lab):
-    states, keys = taken(lab, random_state(lab), 6)
+    states, keys = taken(lab, first_state(lab), 6)
     assert not {word(state["key"]) for state in states} & set(keys)
 
 
@@ -148,14 +161,19 @@ def test_same_state_gives_the_same_key(lab):
     points=1,
     task="take_key",
     title="The run's key decides, and no other",
-    hint="Two runs with different keys should get different keys at the same step. A key from a global, a constant seed or "
-    "the step number alone is the same for every run.",
+    hint="Runs with different keys should get different keys. A key from a global, a constant seed or the step number alone "
+    "is the same for every run; with seed + step, step 1 of one run is step 0 of the next.",
 )
 def test_run_key_decides(lab):
     state = random_state(lab)
-    others = [{**state, "key": random_keys(lab)} for _ in range(3)]
-    keys = [word(pair(lab.call("take_key", each))[1]) for each in (state, *others)]
-    assert len(set(keys)) == 4
+    keys, steps = [random_keys(lab) for _ in range(3)], [state["step"]] * 3
+    for place in (0, 1):  # runs whose words are neighbours, one step apart
+        data = keys[0].data.copy()
+        data[place] -= 1
+        keys.append(Key(IMPL, data))
+        steps.append(np.int32(state["step"] + 1))
+    runs = [{**state, "key": key, "step": step} for key, step in zip(keys, steps, strict=True)]
+    assert len({word(pair(lab.call("take_key", run))[1]) for run in runs}) == 5
 
 
 @graded(
@@ -214,7 +232,7 @@ def test_example_keeps_its_keys(lab):
     key, shard = random_keys(lab), int(lab.rng.integers(1, 9))
     rows, _, _ = random_batch(lab)
     whole = made(lab, key, shard, rows)
-    for places in ([3, 0, 2, 1], [2, 1]):
+    for places in ([3, 0, 2, 1], [2, 1]):  # the one test with another shape
         found = made(lab, key, shard, rows[places])
         for use in USES:
             assert found[use] == [whole[use][place] for place in places]
@@ -242,7 +260,8 @@ def corrupted(lab, keys, x):
     """What `corrupt` returned: noise and inputs as float64, the mask as booleans, all of the shape of x."""
     found = lab.call("corrupt", keys, x)
     mask = np.asarray(found["mask"])
-    assert mask.shape == x.shape and np.isin(mask, (0, 1)).all()
+    assert mask.shape == x.shape
+    assert np.isin(mask, (0, 1)).all()
     noise, inputs = (np.asarray(found[name], "float64") for name in ("noise", "inputs"))
     assert noise.shape == inputs.shape == x.shape
     return noise, mask.astype(bool), inputs
@@ -270,9 +289,9 @@ def test_inputs_are_noisy_masked_and_scaled(lab):
 @graded(
     points=1,
     task="corrupt",
-    title="Three quarters are kept, and the noise is standard normal",
+    title="Three quarters are kept, and each entry has its own standard normal noise",
     hint="Over many keys the mask should keep 0.75 of the entries (bernoulli's number is the chance of True), and the noise "
-    "should have standard deviation 1; the factor 0.1 is for inputs.",
+    "should have standard deviation 1; the factor 0.1 is for inputs. One number for a whole row is too few: draw (d,).",
 )
 def test_three_quarters_are_kept(lab):
     # 128 entries. Right answers leave these bounds once in a million draws: 0.75 within 5 and 1 within 4.8 deviations.
@@ -280,6 +299,8 @@ def test_three_quarters_are_kept(lab):
     noise, mask, _ = (np.stack(part) for part in zip(*parts, strict=True))
     assert 0.55 < mask.mean() < 0.95
     assert 0.7 < noise.std() < 1.45
+    assert (noise[..., 0] != noise[..., 1]).all()
+    assert (mask[..., 0] != mask[..., 1]).any()
 
 
 @graded(
@@ -293,7 +314,8 @@ def test_noise_and_mask_follow_their_own_keys(lab):
     x, keys = draw(lab.rng, 4, 2), both_keys(lab)
     noise, mask, _ = corrupted(lab, keys, x)
     other_noise, same_mask, _ = corrupted(lab, {**keys, "noise": random_keys(lab, 4)}, x)
-    assert np.array_equal(mask, same_mask) and (noise != other_noise).all()
+    assert np.array_equal(mask, same_mask)
+    assert (noise != other_noise).all()
     masks = []
     for _ in range(6):  # one pair of small masks may agree by chance; seven do not
         same_noise, other_mask, _ = corrupted(lab, {**keys, "mask": random_keys(lab, 4)}, x)
@@ -339,16 +361,29 @@ def stepped(lab, state, shard, rows, x, y, lr):
     "Return the state that take_key gave, do not add up step and row, and take no key from a global.",
 )
 def test_no_key_comes_twice_in_a_run(lab):
-    rows, x, y = random_batch(lab)
-    state = random_state(lab)
-    other, _, elsewhere = stepped(lab, {**state, "key": random_keys(lab)}, 1, rows, x, y, 0.05)
+    rows, x, y, shard, state = *first_batch(lab), first_state(lab)
+    other, _, elsewhere = stepped(lab, {**state, "key": random_keys(lab)}, shard, rows, x, y, 0.05)
     kept, used = {word(state["key"]), word(other["key"])}, flat(elsewhere)
-    for _ in range(4):
-        state, _, keys = stepped(lab, state, 1, rows, x, y, 0.05)
+    for _ in range(3):
+        state, _, keys = stepped(lab, state, shard, rows, x, y, 0.05)
         kept.add(word(state["key"]))
         used += flat(keys)
-    assert len(set(used)) == 40
+    assert len(set(used)) == 32
     assert not kept & set(used)
+
+
+@graded(
+    points=2,
+    task="train_step",
+    title="The examples' keys come from the step's key, not from a state's",
+    hint="example_keys should get the key that take_key handed out. From the key of the old or the new state, that key has two "
+    "consumers: this step's examples, and the next step.",
+)
+def test_examples_use_the_step_key(lab):
+    rows, x, y, shard, state = *first_batch(lab), random_state(lab)
+    after, _, keys = stepped(lab, state, shard, rows, x, y, 0.05)
+    for kept in (state["key"], after["key"]):
+        assert not set(flat(made(lab, kept, shard, rows))) & set(flat(keys))
 
 
 @graded(
@@ -436,7 +471,9 @@ def is_plain(value):
 )
 def test_saved_state_is_plain(lab):
     saved = lab.call("save_state", random_state(lab))
-    assert isinstance(saved, dict) and saved and is_plain(saved)
+    assert isinstance(saved, dict)
+    assert saved
+    assert is_plain(saved)
 
 
 @graded(
@@ -450,12 +487,12 @@ def test_run_goes_on_from_a_checkpoint(lab):
     rows, x, y = random_batch(lab)
     state, _, _ = stepped(lab, random_state(lab), 1, rows, x, y, 0.05)
     restored = lab.call("load_state", lab.call("save_state", state))
-    for _ in range(2):
-        state, _, keys = stepped(lab, state, 1, rows, x, y, 0.05)
-        restored, _, again = stepped(lab, restored, 1, rows, x, y, 0.05)
-        assert keys == again
-        assert int(state["step"]) == int(restored["step"])
-        assert close(restored["params"]["w"], state["params"]["w"])
+    state, _, keys = stepped(lab, state, 1, rows, x, y, 0.05)
+    restored, _, again = stepped(lab, restored, 1, rows, x, y, 0.05)
+    assert keys == again
+    assert word(state["key"]) == word(restored["key"])
+    assert int(state["step"]) == int(restored["step"])
+    assert close(restored["params"]["w"], state["params"]["w"])
 
 
 @graded(

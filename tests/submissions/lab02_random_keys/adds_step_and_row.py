@@ -9,7 +9,9 @@
 def train_step(state, shard, rows, x, y, lr):
     key = jax.random.fold_in(state["key"], shard)
     numbers = state["step"] + rows
-    keys = dict(zip(("noise", "mask"), jax.vmap(lambda n: tuple(jax.random.split(jax.random.fold_in(key, n))))(numbers)))
+    keys = dict(
+        zip(("noise", "mask"), jax.vmap(lambda n: tuple(jax.random.split(jax.random.fold_in(key, n))))(numbers))
+    )
     inputs = corrupt(keys, x)["inputs"]
     loss, grads = jax.value_and_grad(mse)(state["params"], inputs, y)
     params = jax.tree.map(lambda p, g: p - lr * g, state["params"], grads)

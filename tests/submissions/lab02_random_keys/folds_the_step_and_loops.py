@@ -8,10 +8,12 @@ def all_distinct(keys):
     seen = {tuple(row) for row in jax.random.key_data(keys).tolist()}
     return len(seen) == keys.size
 
+
 # %% nbgrader={"grade_id": "take_key"}
 def take_key(state):
     step_key = jax.random.fold_in(state["key"], state["step"])
     return dict(params=state["params"], key=state["key"], step=state["step"] + 1), step_key
+
 
 # %% nbgrader={"grade_id": "example_keys"}
 def example_keys(key, shard, rows):
@@ -23,11 +25,13 @@ def example_keys(key, shard, rows):
 
     return {"noise": keys_for(noise_key), "mask": keys_for(mask_key)}
 
+
 # %% nbgrader={"grade_id": "corrupt"}
 def corrupt(keys, x):
     noise = jnp.stack([jax.random.normal(keys["noise"][i], row.shape) for i, row in enumerate(x)])
     mask = jnp.stack([jax.random.bernoulli(keys["mask"][i], 0.75, row.shape) for i, row in enumerate(x)])
     return {"inputs": mask * (x + 0.1 * noise) / 0.75, "noise": noise, "mask": mask.astype(jnp.float32)}
+
 
 # %% nbgrader={"grade_id": "checkpoint"}
 def save_state(state):

@@ -13,4 +13,7 @@ def save_state(state):
 
 def load_state(saved):
     state = jax.tree.map(jnp.asarray, saved)
-    return {**state, "key": jax.random.wrap_key_data(state["key"], impl="rbg" if state["key"].size == 4 else "threefry2x32")}
+    return {
+        **state,
+        "key": jax.random.wrap_key_data(state["key"], impl="rbg" if state["key"].size == 4 else "threefry2x32"),
+    }

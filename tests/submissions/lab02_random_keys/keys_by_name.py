@@ -7,6 +7,7 @@
 def take_key(state):
     return {**state, "step": state["step"] + 1}, jax.random.fold_in(state["key"], state["step"])
 
+
 # %% nbgrader={"grade_id": "example_keys"}
 USES = {"noise": 1, "mask": 2}
 
@@ -17,6 +18,7 @@ def example_keys(key, shard, rows):
         return jax.vmap(lambda row: jax.random.fold_in(base, row))(rows)
 
     return {use: keys_for(number) for use, number in USES.items()}
+
 
 # %% nbgrader={"grade_id": "checkpoint"}
 def save_state(state):

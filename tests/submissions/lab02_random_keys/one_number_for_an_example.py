@@ -9,6 +9,7 @@ def all_distinct(keys):
     same = (data[:, None] == data[None, :]).all(axis=-1)
     return same.sum() == len(data)
 
+
 # %% nbgrader={"grade_id": "take_key"}
 def take_key(state):
     carried, mine, _ = jax.random.split(state["key"], 3)
@@ -16,15 +17,19 @@ def take_key(state):
     new["key"], new["step"] = carried, new["step"] + 1
     return [new, jax.random.fold_in(mine, 17)]
 
+
 # %% nbgrader={"grade_id": "example_keys"}
 def example_keys(key, shard, rows):
     numbers = shard * 1_000_000 + rows
 
     def one(number):
-        return jax.random.fold_in(jax.random.fold_in(key, number), 0), jax.random.fold_in(jax.random.fold_in(key, number), 1)
+        return jax.random.fold_in(jax.random.fold_in(key, number), 0), jax.random.fold_in(
+            jax.random.fold_in(key, number), 1
+        )
 
     noise, mask = jax.vmap(one)(numbers)
     return {"noise": noise, "mask": mask}
+
 
 # %% nbgrader={"grade_id": "corrupt"}
 def corrupt(keys, x):
@@ -34,6 +39,7 @@ def corrupt(keys, x):
         return {"noise": noise, "mask": mask, "inputs": jnp.where(mask, row + 0.1 * noise, 0) / 0.75}
 
     return jax.vmap(one)(keys["noise"], keys["mask"], x)
+
 
 # %% nbgrader={"grade_id": "train_step"}
 def train_step(state, shard, rows, x, y, lr):
@@ -46,5 +52,7 @@ def train_step(state, shard, rows, x, y, lr):
         "b": state["params"]["b"] - lr * 2 * errors.mean(),
     }
     return {"params": params, "key": state["key"], "step": state["step"]}, {
-        "loss": jnp.mean(errors**2), "keys": keys, "inputs": inputs,
+        "loss": jnp.mean(errors**2),
+        "keys": keys,
+        "inputs": inputs,
     }

@@ -1,12 +1,12 @@
 # ---
 # kind: wrong
-# trap: returns the noise with its factor
+# trap: draws one number for a whole row
 # fails: test_three_quarters_are_kept
-# hint: the factor 0.1 is for inputs
+# hint: One number for a whole row
 # ---
 
 # %% nbgrader={"grade_id": "corrupt"}
 def corrupt(keys, x):
-    noise = 0.1 * jax.vmap(lambda key: jax.random.normal(key, x.shape[1:]))(keys["noise"])
+    noise = jnp.broadcast_to(jax.vmap(jax.random.normal)(keys["noise"])[:, None], x.shape)
     mask = jax.vmap(lambda key: jax.random.bernoulli(key, 0.75, x.shape[1:]))(keys["mask"])
     return {"noise": noise, "mask": mask, "inputs": jnp.where(mask, (x + 0.1 * noise) / 0.75, 0.0)}
