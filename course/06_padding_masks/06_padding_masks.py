@@ -822,7 +822,7 @@ question = "12 digits, padded to 12, 16 and 32 rows of zeros: how many different
 guess = predict("06-B1", question, [1, 2, 3])
 
 # %%
-seen_losses = [f"{reviewed_loss(weights, *twelve(size)):.2f}" for size in (12, 16, 32)]
+seen_losses = [f"{reviewed_loss(weights, *twelve(size)):.3f}" for size in (12, 16, 32)]
 print(seen_losses)
 guess.reveal(len(set(seen_losses)))
 
