@@ -1,0 +1,17 @@
+# ---
+# kind: wrong
+# trap: looks at the norms after they were clipped
+# fails: test_share_of_clipped_rows
+# hint: before clipping
+# ---
+
+# %% nbgrader={"grade_id": "train_step"}
+def train_step(params, x, y, lr, limit, strength):
+    losses, each = jax.vmap(jax.value_and_grad(row_loss), in_axes=(None, 0, 0))(params, x, y)
+    norms = jnp.sqrt(each["b"] ** 2 + jnp.sum(each["w"] ** 2, axis=1))
+    clipped_rows = jax.vmap(clip, in_axes=(0, None))(each, limit)
+    norms = jnp.sqrt(clipped_rows["b"] ** 2 + jnp.sum(clipped_rows["w"] ** 2, axis=1)) - 1e-3
+    cost, pull = jax.value_and_grad(penalty)(params, strength)
+    clipped = clipped_gradient(params, x, y, limit)
+    new_params = jax.tree.map(lambda p, g, d: p - lr * (g + d), params, clipped, pull)
+    return new_params, {"loss": jnp.mean(losses) + cost, "clipped": jnp.mean(norms > limit)}
