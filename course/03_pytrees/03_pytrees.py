@@ -728,7 +728,7 @@ guess_missing.reveal(telling)
 swapped_first = jax.tree.map(lambda leaf: leaf, converted)  # a new tree with the same leaves
 swapped_first["encoder"][0]["weight"] = converted["encoder"][0]["weight"][::-1]  # inputs in reverse order
 question = "The first weight has its inputs reversed. Which rows show it?"
-guess = predict("03-T7b", question, ["a blank page and a digit", "a digit alone", "neither"])
+guess = predict("03-Q2", question, ["a blank page and a digit", "a digit alone", "neither"])
 
 # %% claims=["T7"]
 rows = {"a blank page": np.zeros((1, 64), "float32"), "a digit": pixels[:1]}

@@ -1,0 +1,33 @@
+# ---
+# kind: wrong
+# trap: takes the entries out of the caller's dict
+# fails: test_entries_are_found_by_name
+# hint: pop takes from the caller
+# ---
+
+# %% nbgrader={"grade_id": "convert"}
+def convert(state_dict):
+    left = state_dict
+
+    def take(name):
+        return jnp.asarray(left.pop(name))
+
+    def linear(name):
+        return Linear(turned(take(name + ".weight")), take(name + ".bias"))
+
+    def turned(weight):
+        return weight.T
+
+    params = {
+        "encoder": [linear("encoder.0"), None, linear("encoder.2"), None],
+        "norm": {"scale": take("norm.weight"), "shift": take("norm.bias")},
+        "head": linear("head"),
+    }
+    stats = {
+        "mean": take("norm.running_mean"),
+        "var": take("norm.running_var"),
+        "steps": take("norm.num_batches_tracked"),
+    }
+    if left:
+        raise ValueError(f"no place for {', '.join(left)}")
+    return params, stats
