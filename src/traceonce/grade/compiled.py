@@ -31,6 +31,8 @@ FOLDER_IN_SANDBOX = "/compiled"
 
 _ENTRY = re.compile(r"jit_(?P<name>\w+)-[0-9a-f]{64}-cache")
 _MANIFEST = "manifest.json"
+# To be raised where other programs come to be shared.
+_VERSION = 2
 _LARGEST_ENTRY = 2**20
 # Operations whose program holds a function of the caller's.
 _HIGHER_ORDER = frozenset(
@@ -46,6 +48,7 @@ _HIGHER_ORDER = frozenset(
         "fori_loop",
         "jit",
         "map",
+        "piecewise",
         "reduce",
         "reduce_window",
         "remat2",
@@ -60,7 +63,15 @@ _HIGHER_ORDER = frozenset(
 
 def environment_key(settings: Mapping[str, str]) -> str:
     """A digest of what a compiled program depends on; `settings` is the zygote's environment."""
-    parts = [version("jax"), version("jaxlib"), sys.version, platform.machine(), _processor(), sorted(settings.items())]
+    parts = [
+        _VERSION,
+        version("jax"),
+        version("jaxlib"),
+        sys.version,
+        platform.machine(),
+        _processor(),
+        sorted(settings.items()),
+    ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
@@ -87,7 +98,7 @@ def is_shareable(entry: str, own: frozenset[str], public: frozenset[str]) -> boo
     found = _ENTRY.fullmatch(entry)
     if found is None or found["name"] in own:
         return False
-    return bool({found["name"], found["name"].lstrip("_")} & (public - _HIGHER_ORDER))
+    return found["name"].lstrip("_") in {name.lstrip("_") for name in public} - _HIGHER_ORDER
 
 
 @dataclass(frozen=True)
