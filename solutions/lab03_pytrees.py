@@ -141,7 +141,8 @@ print("Task 1: the visible asserts pass. Hidden ones try dtypes, None, container
 # *7 minutes.* An exponential moving average of the parameters, for evaluation: a new tree with
 # `decay * ema + (1 - decay) * params` at each leaf. `ema` and `params` have the same structure and shapes. The result has
 # `ema`'s structure and, at each leaf, `ema`'s **dtype**: a float32 average of bfloat16 parameters stays float32. A leaf of an
-# integer dtype is a counter, and is taken from `params` as it is. Both trees that came in stay as they were.
+# integer dtype is a counter, and is taken from `params` as it is. Both trees that came in stay as they were. It runs inside
+# `jit`, where `decay` may be traced.
 #
 # <details><summary>If two leaves change places</summary>
 #
@@ -334,7 +335,7 @@ print("Task 4: forward parity with PyTorch", checkpoint.version, "holds. Hidden 
 # ## What the hidden asserts look at
 #
 # - Random trees with several kinds of container, and one fault at a time: which paths the message names, and which it does not.
-# - Averages on random values, with dicts in another order, mixed dtypes, and counters.
+# - Averages on random values, with dicts in another order, mixed dtypes, and counters; and inside `jit`.
 # - The leaves of your class, its values after a `tree.map`, and the number of traces.
 # - Checkpoints of other sizes, with a square layer, shuffled, with an entry missing or one too many; scores in float64.
 # - That arguments are the same after the call.
