@@ -54,8 +54,9 @@ class Linear:
 # %% nbgrader={"grade": false, "grade_id": "given_trees", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def small(weight=0.0, bias=0.0):
     """A tree as in the tasks: a dict with a list, two layers, and None where there are no parameters."""
-    layer = Linear(jnp.full((2, 3), weight), jnp.full(3, bias))
-    return {"encoder": [layer, None, Linear(jnp.full((3, 3), weight), jnp.full(3, bias))], "scale": jnp.ones(())}
+    full = lambda shape, value: np.full(shape, value, "float32")
+    layers = [Linear(full((2, 3), weight), full(3, bias)), None, Linear(full((3, 3), weight), full(3, bias))]
+    return {"encoder": layers, "scale": np.float32(1)}
 
 
 for path, leaf in jax.tree.leaves_with_path(small()):
@@ -232,6 +233,7 @@ def shapes_of(scale, shift, activation):
     return module.scale, module.shift, module.activation
 
 
+# %% nbgrader={"grade": false, "grade_id": "given_traces", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def traces_of(modules, x):
     """How many traces it takes to call these (scale, shift, activation) one after another."""
     traces = []
@@ -284,23 +286,15 @@ def convert(state_dict):
     """(params, stats) of a checkpoint in PyTorch's layout."""
     ### BEGIN SOLUTION
     left = dict(state_dict)
-
-    def take(name):
-        return jnp.asarray(left.pop(name))
-
-    def linear(name):
-        return Linear(jnp.asarray(left.pop(name + ".weight").T), take(name + ".bias"))
-
+    take = lambda name: jnp.asarray(left.pop(name))
+    linear = lambda name: Linear(take(name + ".weight").T, take(name + ".bias"))
     params = {
         "encoder": [linear("encoder.0"), None, linear("encoder.2"), None],
         "norm": {"scale": take("norm.weight"), "shift": take("norm.bias")},
         "head": linear("head"),
     }
-    stats = {
-        "mean": take("norm.running_mean"),
-        "var": take("norm.running_var"),
-        "steps": take("norm.num_batches_tracked"),
-    }
+    stats = {name: take(f"norm.running_{name}") for name in ("mean", "var")}
+    stats["steps"] = take("norm.num_batches_tracked")
     if left:
         raise ValueError(f"no place for {', '.join(left)}")
     return params, stats
