@@ -86,9 +86,20 @@ def doctor(
 @app.command()
 def progress(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+    forget: Annotated[
+        str | None, typer.Option(metavar="LESSON", help='Predict a lesson anew: "01", or "all". The old file is kept.')
+    ] = None,
 ) -> None:
     """Show what you predicted in the lessons and what was measured. Exit 1 where the record cannot be read."""
     from traceonce.show import progress as read
+
+    if forget is not None:
+        from traceonce.show.ledger import forget as take_out
+        from traceonce.show.ledger import progress_path
+
+        number, before = take_out(progress_path(), forget)
+        print(f"{number} predictions forgotten" + (f"; the file as it was is {before}." if before else "."))
+        raise typer.Exit(0)
 
     found = read()
     if as_json:

@@ -13,7 +13,7 @@ from traceonce.sandbox.limits import Limits
 def session():
     """A session whose child is never asked."""
     ends = [*socket.socketpair(), *socket.socketpair()]
-    spec = {"limits": Limits().to_json(), "missing": {}, "seed": "ab" * 16, "submission": "someone"}
+    spec = {"limits": Limits().to_json(), "missing": {}, "absent": {}, "seed": "ab" * 16, "submission": "someone"}
     yield Session(ends[0], ends[2], spec)
     for end in ends:
         end.close()

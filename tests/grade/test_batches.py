@@ -59,6 +59,40 @@ def test_unchanged_work_is_not_done_again_and_changed_work_is(tmp_path):
     assert (out / f"bob__{tinylab.LAB}" / "record.json").stat().st_mtime_ns == kept
 
 
+def test_grading_one_more_keeps_the_others_in_the_reports(tmp_path):
+    out = tmp_path / "out"
+    for name in ("alice", "bob"):
+        grade([tinylab.write(tmp_path, name)], out)
+    rows = csv.DictReader((out / "grades.csv").read_text().splitlines())
+    assert [row["student_id"] for row in rows] == ["alice", "bob"]
+    assert (out / "junit.xml").read_text().count("<testsuite ") == 2
+
+
+def test_a_lost_seed_is_not_replaced_behind_the_teachers_back(tmp_path):
+    out = tmp_path / "out"
+    (out / "alice").mkdir(parents=True)
+    (out / "alice" / "record.json").write_text("{}")
+    with pytest.raises(TraceOnceError, match="the seed that they were made with is gone") as refused:
+        grade([tinylab.write(tmp_path, "bob")], out)
+    assert refused.value.exit_code == 3
+
+
+def test_a_learners_environment_is_told_what_grading_needs(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(TraceOnceError, match="make env KIND=dev"):
+        grade([tinylab.write(tmp_path, "bob")], tmp_path / "out")
+
+
+def test_what_needs_a_cell_that_is_not_there_could_not_be_checked(tmp_path):
+    document = tinylab.notebook({"step": "def step(params, gradient, rate):\n    return double(params)"})
+    document["cells"] = [c for c in document["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") != "double"]
+    (tmp_path / "alice.ipynb").write_text(json.dumps(document))
+    (record,) = grade([tmp_path / "alice.ipynb"], tmp_path / "out")
+    steps = [found for found in record.asserts if found.task == "step"]
+    assert [found.outcome for found in steps] == ["unchecked", "unchecked"]
+    assert all("double" in found.reason for found in steps)
+
+
 def test_two_graders_do_not_share_a_folder(tmp_path):
     tinylab.write(tmp_path, "one")
     out = tmp_path / "out"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceonce.grade.hidden import StudentError, graded, same_tree
+from traceonce.grade.hidden import Node, StudentError, graded, same_tree
 
 TOLERANCE = 2e-5
 
@@ -72,10 +72,11 @@ def close(got, expected):
 
 
 def pair(value):
-    """The two parts of what a step returned."""
-    assert isinstance(value, tuple | list)
-    assert len(value) == 2
-    return value
+    """The two parts of what a step returned: a tuple, a list, or a named tuple."""
+    parts = tuple(value.fields.values()) if isinstance(value, Node) else value
+    assert isinstance(parts, tuple | list)
+    assert len(parts) == 2
+    return parts
 
 
 def refuses(lab, array, index):
@@ -110,6 +111,18 @@ def test_one_row_gives_one_number(lab):
 )
 def test_prediction_has_the_bias(lab):
     given = problem(lab)
+    assert close(lab.call("predict_one", given.params, given.x[0]), given.errors[0] + np.float64(given.y[0]))
+
+
+@graded(
+    points=1,
+    task="predict_one",
+    title="The prediction holds for any number of features",
+    hint="The number should be w·row + b for rows of any length. params['w'][0] and params['w'][1] are two features: jnp.dot "
+    "takes as many as there are.",
+)
+def test_prediction_for_any_number_of_features(lab):
+    given = problem(lab, features=3)
     assert close(lab.call("predict_one", given.params, given.x[0]), given.errors[0] + np.float64(given.y[0]))
 
 
@@ -161,11 +174,25 @@ def one_step(lab):
 
 
 @graded(
+    points=1,
+    task="sgd_step",
+    title="The step returns a pair",
+    hint="Two things should come back: the new parameters, and a dict with the loss. Parameters alone, or a bare loss, are one.",
+)
+def test_step_returns_a_pair(lab):
+    _, seen = lab.once(one_step)
+    after, metrics = pair(seen.value)
+    assert set(after) == {"w", "b"}
+    assert isinstance(metrics, dict)
+
+
+@graded(
     points=2,
     task="sgd_step",
     title="The weights that come back have moved down the gradient",
     hint="The returned w should be w - lr * gradient. If it is the old w, the update was computed and not returned; if it "
     "moved the wrong way, look at the sign.",
+    needs=("test_step_returns_a_pair",),
 )
 def test_weights_move_down_the_gradient(lab):
     given, seen = lab.once(one_step)
@@ -178,6 +205,7 @@ def test_weights_move_down_the_gradient(lab):
     task="sgd_step",
     title="The bias is updated too",
     hint="The returned b should be b - lr * gradient. jax.tree.map visits every leaf, so that none is forgotten.",
+    needs=("test_step_returns_a_pair",),
 )
 def test_bias_moves_too(lab):
     given, seen = lab.once(one_step)
@@ -190,6 +218,7 @@ def test_bias_moves_too(lab):
     task="sgd_step",
     title="The learning rate is the argument",
     hint="Twice the rate should move the parameters twice as far. A rate from a global, or a number in the code, does not.",
+    needs=("test_step_returns_a_pair",),
 )
 def test_rate_is_the_argument(lab):
     given, seen = lab.once(one_step)
@@ -203,8 +232,9 @@ def test_rate_is_the_argument(lab):
     points=1,
     task="sgd_step",
     title="The step leaves its arguments alone",
-    hint="The dict that came in should be as it was: writing into it takes the caller's parameters away. Build a new one, "
-    "with jax.tree.map or {**params, 'w': ...}.",
+    hint="The dict that came in should be as it was, and its arrays still there: writing into it, or donating it "
+    "(donate_argnums), takes the caller's parameters away. Build a new one, with jax.tree.map or {**params, 'w': ...}.",
+    needs=("test_step_returns_a_pair",),
 )
 def test_step_leaves_its_arguments_alone(lab):
     given, seen = lab.once(one_step)
@@ -218,6 +248,7 @@ def test_step_leaves_its_arguments_alone(lab):
     task="sgd_step",
     title="The step returns the loss from before its update",
     hint="metrics['loss'] should be the loss of the parameters that came in. jax.value_and_grad gives it with the gradient.",
+    needs=("test_step_returns_a_pair",),
 )
 def test_loss_is_from_before_the_update(lab):
     given, seen = lab.once(one_step)
@@ -231,12 +262,14 @@ def test_loss_is_from_before_the_update(lab):
     title="The step can be compiled, with one trace for several calls",
     hint="jax.jit(sgd_step) should trace once and give the right numbers for any number of rows. What needs a number at "
     "trace time breaks it: float(loss), .item(), an `if` on the rate, a static rate.",
+    needs=("test_step_returns_a_pair",),
 )
 def test_step_compiles_with_one_trace(lab):
     given = problem(lab, rows=7, features=3)
     seen = lab.observe("sgd_step", given.params, given.x, given.y, given.lr, jit=True, repeat=3)
     assert seen.traces == 1
     after, metrics = pair(seen.value)
+    assert close(after["w"], squared_step(given)["w"])
     assert close(after["b"], squared_step(given)["b"])
     assert close(metrics["loss"], squared_loss(given))
 
@@ -300,10 +333,15 @@ def test_both_ends_are_accepted(lab):
     points=1,
     task="checked_set",
     title="With two axes, the first one counts",
-    hint="An array of 3 rows and 2 columns has length 3. array.size is 6, and lets index 4 through.",
+    hint="An array of 3 rows and 2 columns has length 3: index 2 is a row, and 3 is outside. array.size is 6, and the last "
+    "axis has length 2.",
 )
 def test_rows_are_counted_not_elements(lab):
     array = draw(lab.rng, 3, 2)
+    expected = array.copy()
+    expected[2] = 7.0
+    assert close(lab.call("checked_set", array, 2, 7.0), expected)
+    assert refuses(lab, array, 3)
     assert refuses(lab, array, 4)
 
 
@@ -322,11 +360,25 @@ def one_repaired_step(lab):
 
 
 @graded(
+    points=1,
+    task="repaired_step",
+    title="The repaired step returns a pair",
+    hint="Two things should come back: the new state, with params and steps in it, and a dict with the loss.",
+)
+def test_repaired_step_returns_a_pair(lab):
+    _, _, seen = lab.once(one_repaired_step)
+    after, metrics = pair(seen.value)
+    assert set(after) == {"params", "steps"}
+    assert isinstance(metrics, dict)
+
+
+@graded(
     points=2,
     task="repaired_step",
     title="The update is in the state that comes back",
     hint="The parameters in the new state should be p - lr * gradient of robust_loss. An .at[...] result that nobody keeps "
     "changes nothing: keep the new leaf, and the new dict around it.",
+    needs=("test_repaired_step_returns_a_pair",),
 )
 def test_update_is_in_the_new_state(lab):
     given, _, seen = lab.once(one_repaired_step)
@@ -341,6 +393,7 @@ def test_update_is_in_the_new_state(lab):
     title="No global decides the rate",
     hint="The result should not depend on the global LR. Use the argument lr; compiled, a global would stay what it was at "
     "the first call.",
+    needs=("test_repaired_step_returns_a_pair",),
 )
 def test_no_global_decides_the_rate(lab):
     given = problem(lab)
@@ -355,6 +408,7 @@ def test_no_global_decides_the_rate(lab):
     title="The metric is returned",
     hint="The second part of the result should be {'loss': the loss before the step}. A value in a global list is a tracer "
     "once the step is compiled.",
+    needs=("test_repaired_step_returns_a_pair",),
 )
 def test_metric_is_returned(lab):
     given, _, seen = lab.once(one_repaired_step)
@@ -368,6 +422,7 @@ def test_metric_is_returned(lab):
     title="No global is written",
     hint="The step should change no global: not HISTORY, no counter, no rate. Compiled, it would do so once, while "
     "tracing. What changes is returned.",
+    needs=("test_repaired_step_returns_a_pair",),
 )
 def test_no_global_is_written(lab):
     _, _, seen = lab.once(one_repaired_step)
@@ -380,6 +435,7 @@ def test_no_global_is_written(lab):
     task="repaired_step",
     title="The step counts itself",
     hint="steps in the new state should be one higher than in the state that came in, whatever it was.",
+    needs=("test_repaired_step_returns_a_pair",),
 )
 def test_step_counts_itself(lab):
     _, state, seen = lab.once(one_repaired_step)
@@ -391,8 +447,9 @@ def test_step_counts_itself(lab):
     points=1,
     task="repaired_step",
     title="The state that came in is left alone, at every level",
-    hint="The caller's state should be as it was. dict(state) copies the outer dict alone: state['params'] is the same "
-    "inner dict in both. Build a new inner one.",
+    hint="The caller's state should be as it was, and its arrays still there (donate_argnums takes them). dict(state) copies "
+    "the outer dict alone: state['params'] is the same inner dict in both. Build a new inner one.",
+    needs=("test_repaired_step_returns_a_pair",),
 )
 def test_state_is_left_alone(lab):
     given, state, seen = lab.once(one_repaired_step)
@@ -407,6 +464,7 @@ def test_state_is_left_alone(lab):
     title="The repaired step can be compiled, with one trace for several calls",
     hint="jax.jit(repaired_step) should trace once and give the right numbers for any number of rows. int(state['steps']) "
     "or float(loss) inside needs a number at trace time.",
+    needs=("test_repaired_step_returns_a_pair",),
 )
 def test_repaired_step_compiles_with_one_trace(lab):
     given = problem(lab, rows=7, features=3)
@@ -414,6 +472,7 @@ def test_repaired_step_compiles_with_one_trace(lab):
     seen = lab.observe("repaired_step", state, given.x, given.y, given.lr, jit=True, repeat=3)
     assert seen.traces == 1
     after, metrics = pair(seen.value)
+    assert close(after["params"]["w"], robust_step(given)["w"])
     assert close(after["params"]["b"], robust_step(given)["b"])
     assert close(metrics["loss"], robust_loss(given))
     assert int(after["steps"]) == int(state["steps"]) + 1

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from traceonce.errors import TraceOnceError
 from traceonce.show import ledger
 from traceonce.show.ledger import Asked
 
@@ -159,3 +160,24 @@ def test_the_file_is_in_the_users_data_folder_unless_named(monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(tmp_path))
     assert tmp_path in ledger.progress_path().parents
     assert ledger.progress_path().name == "progress.json"
+
+
+def test_a_lesson_is_forgotten_and_the_file_as_it_was_is_kept(progress_file: Path) -> None:
+    for key in ("01-P3", "01-P4", "02-K1"):
+        assert ledger.update(progress_file, key, answered("0.1")) is None
+    whole = progress_file.read_text()
+    number, before = ledger.forget(progress_file, "01")
+    assert number == 2
+    assert set(ledger.read(progress_file).predictions) == {"02-K1"}
+    assert before is not None
+    assert before.read_text() == whole
+    assert ledger.forget(progress_file, "01") == (0, None)
+    assert ledger.forget(progress_file, "all")[0] == 1
+
+
+def test_forgetting_in_a_file_that_is_none_changes_nothing(progress_file: Path) -> None:
+    progress_file.parent.mkdir(parents=True, exist_ok=True)
+    progress_file.write_text("[]")
+    with pytest.raises(TraceOnceError, match="Nothing was forgotten"):
+        ledger.forget(progress_file, "all")
+    assert progress_file.read_text() == "[]"

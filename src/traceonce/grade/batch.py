@@ -4,6 +4,7 @@ import ast
 import contextlib
 import fcntl
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import platformdirs
 
 from traceonce.errors import TraceOnceError, UsageError
 from traceonce.grade import reports
+from traceonce.grade.compiled import functions_of
 from traceonce.grade.lab import Lab, Submission, find_root, lab_names, load_lab, read_submission
 from traceonce.grade.progress import Progress
 from traceonce.grade.record import Maker, Record, record_unread, write_atomically
@@ -125,10 +127,12 @@ def _record(work: Work, result: Mapping[str, Any], limits: Limits, key: str) -> 
 
 
 def _unread(work: Work, seed: bytes, limits: Limits, root: Path) -> Record:
-    lab = work.read.lab
+    lab = work.read.lab or next((name for name in lab_names(root) if name in work.read.path.name), None)
     most = points_of(hidden_file(root, lab)) if lab and lab in lab_names(root) else 0.0
     key = _key(work, seed, limits, root)
-    return record_unread(submission=work.id, student=work.student, read=work.read, max_score=most, key=key)
+    return record_unread(
+        submission=work.id, student=work.student, read=work.read, lab=lab or "", max_score=most, key=key
+    )
 
 
 def points_of(hidden: Path) -> float:
@@ -181,7 +185,10 @@ def _job(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
         # The cells are part of it: who learns the inputs of one try must not meet them again in the next.
         "submission": f"{work.id}\n{work.digest()}",
         "hidden": str(hidden_file(root, work.lab.name)),
-        "missing": {found.grade_id: found.sentence for found in work.read.diagnoses if found.grade_id},
+        "missing": (missing := {found.grade_id: found.sentence for found in work.read.diagnoses if found.grade_id}),
+        "absent": {
+            name: sentence for task, sentence in missing.items() for name in functions_of([work.lab[task].source])
+        },
         "limits": limits.to_json(),
         "cells": cells,
     }
@@ -304,6 +311,7 @@ def grade_paths(
     folder or the sandbox is not to be had, or where the grader failed on a submission.
     """
     _check_usage(formats, time_limit, memory_limit)
+    _check_environment()
     root = root or find_root()
     limits = Limits.for_submission(seconds=time_limit, memory_mb=memory_limit)
     fixed = load_lab(lab, root=root) if lab else None
@@ -330,7 +338,7 @@ def grade_paths(
                     records[record.submission] = record
                     progress.show(record)
             finally:
-                _write_reports(folder, records, formats)
+                _write_reports(folder, _earlier(folder) | records, formats)
         progress.summarise(list(records.values()), folder)
     if defects := [record for record in records.values() if record.defect]:
         first = defects[0]
@@ -347,6 +355,15 @@ def _check_usage(formats: tuple[str, ...], time_limit: float, memory_limit: int)
         raise UsageError("The time limit must be between 1 and 86400 seconds.")
     if memory_limit < 512:
         raise UsageError("The memory limit must be at least 512 MB: Python with JAX takes about 250 MB of it.")
+
+
+def _check_environment() -> None:
+    """The judge needs more than a learner's environment has."""
+    if missing := [name for name in ("pytest", "flatbuffers") if importlib.util.find_spec(name) is None]:
+        raise TraceOnceError(
+            f"Grading needs {' and '.join(missing)}, which this environment does not have: run `make env KIND=dev` in the "
+            "checkout, or `pip install 'traceonce[grade]'`."
+        )
 
 
 def _works(notebooks: list[tuple[Path, Path]], fixed: Lab | None, root: Path) -> list[Work]:
@@ -384,6 +401,11 @@ def _seed(seed_file: Path | None, folder: Path) -> bytes:
     """The secret seed: from the file, or made once for the folder."""
     path = seed_file or folder / "seed"
     if seed_file is None and not path.exists():
+        if next(folder.glob("*/record.json"), None) is not None:
+            raise TraceOnceError(
+                f"There are records in {folder} and the seed that they were made with is gone: put it back as {path}, name it with "
+                "--seed-file, or choose another --out."
+            )
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(secrets.token_hex(_SEED_BYTES) + "\n")
@@ -405,6 +427,16 @@ def _kept(folder: Path, name: str, key: str) -> Record | None:
     except (OSError, UnicodeDecodeError):
         return None
     return record if record and record.key == key and not record.defect else None
+
+
+def _earlier(folder: Path) -> dict[str, Record]:
+    """Records of earlier runs that lie in the folder: the reports about all submissions are about them too."""
+    found = {}
+    for path in sorted(folder.glob("*/record.json")):
+        record = Record.from_json(path.read_text("utf-8", "replace"))
+        if record is not None and record.submission == path.parent.name:
+            found[record.submission] = record
+    return found
 
 
 def _write_record(folder: Path, record: Record, formats: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ assert to the supervisor as soon as it is decided.
 import gc
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -105,7 +106,7 @@ class _Plugin:
         raised = call.excinfo.value if call.excinfo else None
         # A test reports three times (setup, call, teardown): its outcome is its call's, or what went wrong before or after.
         if raised is not None or call.when == "call":
-            self.session.report({"assert": _name(item)} | _outcome(raised))
+            self.session.report({"assert": _name(item)} | _outcome(raised, self.session.absent))
             (self.passed if raised is None else self.not_passed).add(_name(item))
         return report
 
@@ -122,8 +123,14 @@ def _description(item: pytest.Item) -> dict[str, Any]:
     return description
 
 
-def _outcome(raised: BaseException | None) -> dict[str, Any]:
-    """What an assert's exception means: `passed`, `failed`, or `unchecked` with a reason."""
+_NOT_DEFINED = re.compile("name '(?P<name>\\w+)' is not defined")
+
+
+def _outcome(raised: BaseException | None, absent: dict[str, str]) -> dict[str, Any]:
+    """What an assert's exception means: `passed`, `failed`, or `unchecked` with a reason.
+
+    `absent` has a sentence for each name whose cell could not be taken from the notebook: what needs it cannot be checked.
+    """
     if raised is None:
         return {"outcome": "passed"}
     if isinstance(raised, Uncheckable):
@@ -131,6 +138,9 @@ def _outcome(raised: BaseException | None) -> dict[str, Any]:
     if isinstance(raised, ChildLost):
         return {"outcome": "failed", "why": raised.kind, "reason": raised.sentence}
     if isinstance(raised, StudentError):
+        gone = _NOT_DEFINED.match(raised.message)
+        if gone and gone["name"] in absent:
+            return {"outcome": "unchecked", "why": "missing", "reason": absent[gone["name"]]}
         student = {name: getattr(raised, name) for name in ("kind", "type_name", "message", "cell", "line")}
         return {"outcome": "failed", "why": raised.kind, "student": student}
     if isinstance(raised, pytest.skip.Exception):

@@ -57,5 +57,5 @@ class Progress:
         counts = Counter(record.status for record in records)
         parts = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         kept = f" ({self.kept} unchanged since an earlier run)" if self.kept else ""
-        print(f"{len(records)} submissions{kept}: {parts}.", file=sys.stderr)
+        print(f"{len(records)} submission{'' if len(records) == 1 else 's'}{kept}: {parts}.", file=sys.stderr)
         print(f"Records and reports are in {folder}.", file=sys.stderr)

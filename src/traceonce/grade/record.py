@@ -139,13 +139,13 @@ def write_atomically(path: Path, text: str) -> None:
 # Making a record ------------------------------------------------------------------------------------------------------
 
 
-def record_unread(*, submission: str, student: str, read: Submission, max_score: float, key: str) -> Record:
+def record_unread(*, submission: str, student: str, read: Submission, lab: str, max_score: float, key: str) -> Record:
     """The record of a file of which nothing can be graded; `max_score` is what its lab is worth, 0 where none is known."""
     first = read.diagnoses[0] if read.diagnoses else Diagnosis("empty", "There is nothing to grade in it.")
     return Record(
         submission=submission,
         student=student,
-        lab=read.lab or "",
+        lab=lab,
         file=read.path.name,
         status=_OF_DIAGNOSIS.get(first.kind, "malformed"),
         score=0.0,

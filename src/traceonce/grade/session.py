@@ -43,12 +43,14 @@ class Session:
     **Arguments**
 
     - `wire`: the judge's end; `report`: a sequenced-packet socket to the supervisor.
-    - `spec`: what the supervisor says: `seed`, `submission`, `limits`, `missing` (sentences by `grade_id`).
+    - `spec`: what the supervisor says: `seed`, `submission`, `limits`, `missing` (sentences by `grade_id`) and `absent` (the same
+      by the names of the functions that those cells would define).
     """
 
     def __init__(self, wire: socket.socket, report: socket.socket, spec: dict[str, Any]) -> None:
         self.limits = Limits.from_json(spec["limits"])
         self.missing: dict[str, str] = spec["missing"]
+        self.absent: dict[str, str] = spec["absent"]
         self._seed = bytes.fromhex(spec["seed"])
         self._submission: str = spec["submission"]
         self._report = report

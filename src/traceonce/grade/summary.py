@@ -72,7 +72,7 @@ def _lab_section(lab: str, records: Sequence[Record]) -> list[str]:
     full = sum(record.status == "passed" for record in graded)
     parts = [
         f"<h2>{html.escape(lab or 'No lab')}</h2>",
-        f"<p>{len(records)} submissions, {full} with full marks.</p>",
+        f"<p>{len(records)} submission{'' if len(records) == 1 else 's'}, {full} with full marks.</p>",
         *_table("How they ended", "status", Counter(record.status for record in records), len(records)),
     ]
     most = max((record.max_score for record in graded), default=0)

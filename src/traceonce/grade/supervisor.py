@@ -168,7 +168,9 @@ class Run:
         sandbox, wire = start_sandbox(zygote, self._document(), self.limits)
         self.student = Child(sandbox)
         self.report, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        spec = {name: job.get(name) for name in ("submission", "limits", "missing", "hidden", "fill")} | {"seed": seed}
+        spec = {name: job.get(name) for name in ("submission", "limits", "missing", "absent", "hidden", "fill")} | {
+            "seed": seed
+        }
         try:
             judge.send(spec, [wire.fileno(), theirs.fileno()])
         finally:

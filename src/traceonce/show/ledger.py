@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from traceonce.errors import TraceOnceError
+
 VERSION = 1
 _LOCK_SECONDS = 1.0
 
@@ -161,6 +163,29 @@ def update(path: Path, key: str, change: Callable[[Asked | None], Asked]) -> str
     except OSError as error:
         return f"This was not recorded: {path} cannot be written ({error.strerror}). Set TRACEONCE_PROGRESS to a file that can."
     return said
+
+
+def forget(path: Path, lesson: str) -> tuple[int, Path | None]:
+    """Take the predictions of a lesson (``"01"``, or ``"all"``) out of the file; how many, and where the old file is kept.
+
+    **Raises**: `TraceOnceError` where the file cannot be read or written.
+    """
+    try:
+        with _locked(path.with_name(path.name + ".lock")):
+            document = _load(path)
+            kept = {k: asked for k, asked in _decode(document).items() if lesson not in ("all", k.partition("-")[0])}
+            gone = len(document.get("predictions", {})) - len(kept)
+            if not gone:
+                return 0, None
+            before = path.with_name(f"{path.stem}.before-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}{path.suffix}")
+            before.write_bytes(path.read_bytes())
+            document |= {"version": VERSION, "predictions": {k: asdict(v) for k, v in kept.items()}}
+            _replace(path, json.dumps(document, indent=1, ensure_ascii=False))
+    except FileNotFoundError:
+        return 0, None
+    except (NewerProgressFile, NotAProgressFile, TimeoutError, OSError) as error:
+        raise TraceOnceError(f"Nothing was forgotten: {path} cannot be read and written ({error}).") from error
+    return gone, before
 
 
 def _newer(path: Path) -> str:

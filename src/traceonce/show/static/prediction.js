@@ -1,4 +1,5 @@
 let views = 0;
+const CHOOSING = new Set(["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", " "]);
 
 function element(tag, className, text) {
   const made = document.createElement(tag);
@@ -24,8 +25,11 @@ function render({ model, el }) {
     input.type = "radio";
     input.name = group;
     input.value = choice;
-    // JupyterLab's notebook takes arrow keys for moving between cells unless the event stops here.
-    input.addEventListener("keydown", (event) => event.stopPropagation());
+    // JupyterLab's notebook takes these for moving between cells unless the event stops here. All other keys are the
+    // notebook's: Shift+Enter runs the cell, Escape leaves the choices.
+    input.addEventListener("keydown", (event) => {
+      if (CHOOSING.has(event.key)) event.stopPropagation();
+    });
     input.addEventListener("change", () => {
       model.set("answer", choice);
       model.save_changes();
