@@ -25,7 +25,7 @@ def clipped_gradient(params, x, y, limit):
 
 # %% nbgrader={"grade_id": "clipped_digits"}
 def clipped_digits(params, images, labels, limit):
-    delta = jax.nn.softmax(images @ params["w"] + params["b"]) - jax.nn.one_hot(labels, 10)
+    delta = 2 * (images @ params["w"] + params["b"] - jax.nn.one_hot(labels, 10))
     norms = jnp.sqrt(jnp.sum(delta**2, axis=1) * (jnp.sum(images**2, axis=1) + 1))
     delta = delta / jnp.maximum(1, norms / limit)[:, None] / len(images)
     return {"w": images.T @ delta, "b": delta.sum(axis=0)}

@@ -1,15 +1,18 @@
 # ---
 # kind: wrong
-# trap: leaves the bias out of the norm
-# fails: test_share_of_clipped_rows
-# hint: over all leaves
+# trap: a Python if on the limit
+# fails: test_step_traces_once
+# hint: an `if` on one of them
 # ---
 
 # %% nbgrader={"grade_id": "train_step"}
 def train_step(params, x, y, lr, limit, strength):
     losses, each = jax.vmap(jax.value_and_grad(row_loss), in_axes=(None, 0, 0))(params, x, y)
-    norms = jnp.sqrt(jnp.sum(each["w"] ** 2, axis=1)) / 2
+    norms = jnp.sqrt(each["b"] ** 2 + jnp.sum(each["w"] ** 2, axis=1))
     cost, pull = jax.value_and_grad(penalty)(params, strength)
-    clipped = clipped_gradient(params, x, y, limit)
+    if float(norms.max()) > limit:
+        clipped = clipped_gradient(params, x, y, limit)
+    else:
+        clipped = jax.tree.map(lambda leaf: leaf.mean(axis=0), each)
     new_params = jax.tree.map(lambda p, g, d: p - lr * (g + d), params, clipped, pull)
     return new_params, {"loss": jnp.mean(losses) + cost, "clipped": jnp.mean(norms > limit)}
