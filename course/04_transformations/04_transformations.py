@@ -165,17 +165,20 @@ except ValueError as error:
 # `None` for what all rows share, `0` for an axis that is taken apart. `jax.grad(row_loss)` is a function like any other:
 
 
-# %% claims=["X2"]
+# %%
 gradients = jax.vmap(jax.grad(row_loss), in_axes=(None, 0, 0))
+question = "params['w'] has shape (2,) and x has shape (4, 2). What shape has gradients(zero, x, y)['w']?"
+guess = predict("04-X2b", question, ["(2,)", "(4,)", "(4, 2)"])
 
+# %% claims=["X2"]
 each = gradients(zero, x, y)
-print("shapes:", jax.tree.map(jnp.shape, each))
 print("w:", rounded(each["w"]))
 print("b:", rounded(each["b"]))
+guess.reveal(str(each["w"].shape))
 
 # %% [markdown]
 # Four gradients, each row's own: every leaf has got a leading axis of 4. The row that you computed by hand is the last one.
-# Nobody wrote a batch dimension, and nobody wrote a derivative.
+# Nobody wrote a batch dimension, and nobody wrote a derivative. Now the claim of the opening question, at two points:
 
 
 # %%
@@ -183,18 +186,12 @@ def mse(params, x, y):
     return jnp.mean(jax.vmap(row_loss, in_axes=(None, 0, 0))(params, x, y))
 
 
-# %%
-question = "Is the mean of the four gradients the gradient of the mean loss?"
-guess = predict("04-X2b", question, ["yes", "only at zero", "no"])
-
 # %% claims=["X2"]
-agreement = []
 for params in (zero, {"w": jnp.array([0.5, 3.0]), "b": jnp.array(-1.0)}):
-    mean_of_gradients = jax.tree.map(lambda g: g.mean(axis=0), gradients(params, x, y))
-    gradient_of_mean = jax.grad(mse)(params, x, y)
-    print(rounded(mean_of_gradients), rounded(gradient_of_mean))
-    agreement.append(rounded(mean_of_gradients) == rounded(gradient_of_mean))
-guess.reveal({2: "yes", 1: "only at zero", 0: "no"}[sum(agreement)])
+    averaged = rounded(jax.tree.map(lambda g: g.mean(axis=0), gradients(params, x, y)))
+    of_the_mean = rounded(jax.grad(mse)(params, x, y))
+    print(averaged, of_the_mean)
+    assert averaged == of_the_mean
 
 # %% [markdown]
 # A derivative is linear, so it changes places with a mean. That is the whole mathematics of this lesson; the rest is about
@@ -206,7 +203,6 @@ guess.reveal({2: "yes", 1: "only at zero", 0: "no"}[sum(agreement)])
 # Seven ways to get `in_axes` wrong. JAX knows sizes, and not meanings. Which of them does it notice?
 
 # %%
-wide = {"w": jnp.zeros((4, 2)), "b": jnp.zeros(4)}
 squares = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 5.0])  # as many rows as features
 attempts = {
     "(None, 1, 0)": ((None, 1, 0), zero, x, y),
@@ -230,7 +226,7 @@ for name, (axes, *args) in attempts.items():
 guess.reveal(raised)
 
 # %% [markdown]
-# Read them from the right: *sizes* that do not agree, an axis that is not there, a loss that is no scalar because each row
+# One by one: *sizes* that do not agree, an axis that is not there, a loss that is no scalar because each row
 # met all four targets, arguments that were not counted, parameters that have no batch axis. The first message was
 # [worse in 2019](https://github.com/jax-ml/jax/issues/705).
 #
@@ -255,8 +251,7 @@ print("target by keyword:     ", rounded(jax.vmap(row_loss, in_axes=(None, 0))(z
 # %% [markdown]
 # ## The order decides what exists
 #
-# You have met five functions, and all were derived from `row_loss`. Here is the map. Right is `vmap` and then the mean, down
-# is `grad`.
+# Everything so far was derived from `row_loss`. Here is the map: to the right is `vmap` and then the mean, down is `grad`.
 
 
 # %%
@@ -383,7 +378,7 @@ guess.reveal("over 10" if ratio > 10 else "2 to 10" if ratio > 2 else "about 1")
 
 # %% [markdown]
 # It does not see it: all `n` gradients are written down before they are averaged. Both bars grow with the batch, because the
-# upper way also keeps something for each row. It is the *scores*, ten numbers, and not a gradient, 650.
+# upper way also keeps something for each row. It is a few numbers for each of ten scores, and not a gradient of 650.
 
 # %% claims=["X4"]
 from traceonce.show import Arm, Bars
@@ -439,7 +434,7 @@ guess.reveal("over 3 times" if growth > 3 else "2 times" if growth > 1.5 else "t
 # ### One more composition
 #
 # `grad` of `mse` is a function, so it can be differentiated again. `jax.jvp` gives the change of its output along a direction:
-# a **Hessian-vector product**, curvature along one direction, for about the price of two gradients. The matrix itself, with as
+# a **Hessian-vector product**, curvature along one direction, for the price of a few gradients. The matrix itself, with as
 # many columns as parameters, is never made.
 
 
