@@ -29,7 +29,7 @@
 # | [01 One step is a state transition](01_pure_functions/01_pure_functions.ipynb) | `optimizer.step()` returns nothing. Where did the change go? | 50 | [30](../labs/lab01_pure_functions.ipynb) |
 # | [02 Randomness is data with an owner](02_random_keys/02_random_keys.ipynb) | Dropout repeats its mask at every step. Whose fault is it? | 45 | [30](../labs/lab02_random_keys.ipynb) |
 # | [03 Structured state](03_pytrees/03_pytrees.ipynb) | The leaf count matches and the loss is wrong. What was not compared? | 50 | [35](../labs/lab03_pytrees.ipynb) |
-# | 04 Derive, do not rewrite | Two compositions average to the same numbers. Why pay for the dearer one? | 50 | 35 |
+# | [04 Derive, do not rewrite](04_transformations/04_transformations.ipynb) | Two compositions average to the same numbers. Why pay for the dearer one? | 50 | [40](../labs/lab04_transformations.ipynb) |
 # | [05 One contract, one compile](05_retracing/05_retracing.ipynb) | One step in fifty is as slow as the first. What changed? | 60 | [35](../labs/lab05_retracing.ipynb) |
 # | [06 Shapes fixed, answers unchanged](06_padding_masks/06_padding_masks.ipynb) | The padded batch has a lower loss. Is that progress? | 60 | [40](../labs/lab06_padding_masks.ipynb) |
 # | [07 Measure finished work](07_honest_timing/07_honest_timing.ipynb) | Two careful people differ by a factor of 100. What did each measure? | 60 | [35](../labs/lab07_honest_timing.ipynb) |
