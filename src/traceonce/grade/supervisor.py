@@ -40,6 +40,8 @@ ZYGOTE_ENVIRONMENT = {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
     # Half the time of a compile: XLA's older code generator makes one kernel at a time without a pass manager of its own.
     "XLA_FLAGS": "--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters",
+    # A program's text would name the Python lines that it came from, which nobody reads here.
+    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",
     "MALLOC_ARENA_MAX": "2",
     "PYTHONHASHSEED": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
