@@ -47,7 +47,7 @@ def test_lab_by_name_and_by_path_is_the_same(root):
     assert lab.name == "lab01_tiny"
     assert [cell.grade_id for cell in lab.solutions] == ["add", "double"]
     assert [(cell.grade_id, cell.points) for cell in lab.tests] == [("test_add", 1.0), ("test_double", 2.0)]
-    assert [cell.kind for cell in lab.code] == ["given", "solution", "test", "solution", "test"]
+    assert [cell.kind for cell in lab.code] == ["given", "solution", "solution"]
     assert "return a + b" in lab["add"].source
     assert lab["add"].index == 3
 
