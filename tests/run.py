@@ -8,6 +8,7 @@ because nobody reads a skip in a green log.
     python tests/run.py lint unit       some of them
 """
 
+import contextlib
 import os
 import secrets
 import subprocess
@@ -15,8 +16,10 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as ET
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
@@ -39,11 +42,19 @@ NBVAL = [
 
 @dataclass(frozen=True)
 class Stage:
-    """One command; `pytest` stages also report how many tests passed and which were skipped."""
+    """Commands that check one thing.
+
+    **Arguments**
+
+    - `pytest`: also report how many tests passed and which were skipped.
+    - `beside`: it leaves a core idle (one process, or a browser to wait for), so that it runs beside the stage before it. Its
+      output is shown when both are done.
+    """
 
     name: str
     commands: tuple[tuple[str, ...], ...]
     pytest: bool = False
+    beside: bool = False
 
 
 @dataclass
@@ -65,15 +76,16 @@ def _python(*arguments: str) -> tuple[str, ...]:
 STAGES = (
     Stage("lint", (_python("ruff", "format", "--check", "."), _python("ruff", "check", "."))),
     Stage("types", (_python("mypy"),)),
-    Stage("unit", (_python("pytest", "tests", "-m", "not browser", *WORKERS),), pytest=True),
-    Stage("notebooks", (_python("pytest", *NBVAL, "course", "solutions"),), pytest=True),
     Stage(
         "built",
         (_python("traceonce", "author", "build", "--check"), _python("traceonce", "author", "claims", "--check")),
+        beside=True,
     ),
+    Stage("unit", (_python("pytest", "tests", "-m", "not browser", *WORKERS),), pytest=True),
+    Stage("notebooks", (_python("pytest", *NBVAL, "course", "solutions"),), pytest=True),
     # Other seeds at each run; they stand in the command that is shown.
     Stage("graders", (_python("traceonce", "author", "graders", f"--first-seed={secrets.randbelow(10**6)}"),)),
-    Stage("browser", (_python("pytest", "tests", "-m", "browser", "-q", "--tb=short"),), pytest=True),
+    Stage("browser", (_python("pytest", "tests", "-m", "browser", "-q", "--tb=short"),), pytest=True, beside=True),
 )
 
 
@@ -96,8 +108,8 @@ def count(report: Path, outcome: Outcome) -> None:
             outcome.passed += 1
 
 
-def run(stage: Stage, folder: Path) -> Outcome:
-    """Run a stage's commands with their output shown; a command that exits non-zero fails the stage."""
+def run(stage: Stage, folder: Path, output: IO[str] | None = None) -> Outcome:
+    """Run a stage's commands, their output shown or written to a file; a command that exits non-zero fails the stage."""
     outcome = Outcome(stage.name)
     start = time.monotonic()
     # Answers that somebody recorded at their desk must not reach the stored outputs.
@@ -105,8 +117,9 @@ def run(stage: Stage, folder: Path) -> Outcome:
     for number, command in enumerate(stage.commands):
         report = folder / f"{stage.name}-{number}.xml"
         whole = (*command, f"--junitxml={report}") if stage.pytest else command
-        print(f"\n== {stage.name}: {' '.join(command[1:])}", flush=True)
-        if subprocess.run(whole, cwd=ROOT, env=environment, check=False).returncode != 0:
+        print(f"\n== {stage.name}: {' '.join(command[1:])}", file=output, flush=True)
+        errors = subprocess.STDOUT if output else None
+        if subprocess.run(whole, cwd=ROOT, env=environment, stdout=output, stderr=errors, check=False).returncode != 0:
             outcome.ok = False
         if stage.pytest:
             count(report, outcome)
@@ -118,6 +131,32 @@ def run(stage: Stage, folder: Path) -> Outcome:
     return outcome
 
 
+def run_group(group: list[Stage], folder: Path) -> list[Outcome]:
+    """Run a stage, and beside it those that leave it room."""
+    with ThreadPoolExecutor() as pool, contextlib.ExitStack() as files:
+        beside = []
+        for stage in group[1:]:
+            output = files.enter_context((folder / f"{stage.name}.log").open("w+"))
+            beside.append((output, pool.submit(run, stage, folder, output)))
+        outcomes = [run(group[0], folder)]
+        for output, future in beside:
+            outcomes.append(future.result())
+            output.seek(0)
+            print(output.read(), flush=True)
+    return outcomes
+
+
+def groups(stages: list[Stage]) -> list[list[Stage]]:
+    """The stages in order, some beside the one before them."""
+    grouped: list[list[Stage]] = []
+    for stage in stages:
+        if stage.beside and grouped:
+            grouped[-1].append(stage)
+        else:
+            grouped.append([stage])
+    return grouped
+
+
 def main(names: list[str]) -> int:
     known = [stage.name for stage in STAGES]
     if unknown := [name for name in names if name not in known]:
@@ -125,7 +164,7 @@ def main(names: list[str]) -> int:
         return 2
     stages = [stage for stage in STAGES if not names or stage.name in names]
     with tempfile.TemporaryDirectory(prefix="traceonce-test-") as folder:
-        outcomes = [run(stage, Path(folder)) for stage in stages]
+        outcomes = [outcome for group in groups(stages) for outcome in run_group(group, Path(folder))]
 
     print("\n== summary")
     for outcome in outcomes:
