@@ -332,7 +332,7 @@ fetch_uv() {
 install() {
     settle
     if is_ready; then return; fi
-    # Measured: the files of the environment, and as much again for what is downloaded and unpacked.
+    # The files of the environment (733 MB were measured), and as much again for what is downloaded and unpacked.
     needed_mb=1500
     [ "$accelerator" = cpu ] || needed_mb=9000
     : >"$log"
