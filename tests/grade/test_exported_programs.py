@@ -1,8 +1,9 @@
 """Evidence from a program that the submission was exported to, found by a process without student code."""
 
-import textwrap
+import json
 
 import pytest
+import tinylab
 
 from traceonce.grade import Work, grade_submissions
 from traceonce.grade.lab import load_lab, read_submission
@@ -111,27 +112,11 @@ def records(tmp_path_factory):
     works = []
     for name, changes in SUBMISSIONS.items():
         path = root / f"{name}.ipynb"
-        path.write_text(notebook(lab, changes))
+        path.write_text(json.dumps(tinylab.notebook(changes, lab)))
         works.append(Work(name, name, read_submission(path, lab, root=root), lab))
     limits = Limits(memory_mb=1500)
     graded = grade_submissions(works, seed=b"s" * 32, root=root, workers=2, share_compiled=False, limits=limits)
     return {record.submission: record for record in graded}
-
-
-def notebook(lab, changes):
-    import json
-
-    cells = [
-        {
-            "cell_type": "markdown" if cell.kind == "markdown" else "code",
-            "source": textwrap.dedent(changes.get(cell.grade_id, cell.source)),
-            "metadata": {"nbgrader": {"grade_id": cell.grade_id, "solution": cell.kind == "solution", "grade": False}}
-            if cell.grade_id
-            else {},
-        }
-        for cell in lab.cells
-    ]
-    return json.dumps({"cells": cells, "metadata": {"traceonce": {"lab": NAME}}, "nbformat": 4, "nbformat_minor": 5})
 
 
 @pytest.mark.parametrize("name", SUBMISSIONS)

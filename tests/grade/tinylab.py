@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from traceonce.grade.lab import load_lab
+from traceonce.grade.lab import Lab, load_lab
 
 COURSE = Path(__file__).parent / "course"
 LAB = "lab90_tiny"
 
 
-def notebook(changes: dict[str, str] | None = None) -> dict[str, Any]:
-    """The reference with the source of some cells replaced, as notebook JSON."""
-    lab = load_lab(LAB, root=COURSE)
+def notebook(changes: dict[str, str] | None = None, lab: Lab | None = None) -> dict[str, Any]:
+    """The reference with the source of some cells replaced, as notebook JSON; of another lab than the tests' own with `lab`."""
+    lab = lab or load_lab(LAB, root=COURSE)
     unknown = set(changes or {}) - {cell.grade_id for cell in lab.cells}
     assert not unknown, unknown
     cells = []
@@ -25,7 +25,7 @@ def notebook(changes: dict[str, str] | None = None) -> dict[str, Any]:
                 "metadata": {"nbgrader": {"grade_id": cell.grade_id, **roles}} if cell.grade_id else {},
             }
         )
-    return {"cells": cells, "metadata": {"traceonce": {"lab": LAB}}, "nbformat": 4, "nbformat_minor": 5}
+    return {"cells": cells, "metadata": {"traceonce": {"lab": lab.name}}, "nbformat": 4, "nbformat_minor": 5}
 
 
 def write(folder: Path, name: str, changes: dict[str, str] | None = None) -> Path:

@@ -108,10 +108,11 @@ def grade_submissions(
                     if work.id in pending:
                         raise UsageError(f"Two submissions are named {work.id!r}: give each a name of its own.")
                     pending[work.id] = work
+                    assert work.lab is not None
                     digest = _lab_digest(work, root)
                     if digest not in labs:
                         labs.add(digest)
-                        say({"lab": {"digest": digest, "cells": _reference(work)}})
+                        say({"lab": {"digest": digest, "cells": [cell.as_source() for cell in work.lab.code]}})
                     say({"job": _job(work, limits, root) | {"lab": digest}})
             if not pending:
                 say({"finish": True})
@@ -163,23 +164,9 @@ def _lab_digest(work: Work, root: Path) -> str:
     return hashlib.sha256(json.dumps([asdict(work.lab), text]).encode()).hexdigest()
 
 
-def _reference(work: Work) -> list[dict[str, Any]]:
-    assert work.lab is not None
-    return [{"grade_id": cell.grade_id, "kind": cell.kind, "text": cell.source} for cell in work.lab.code]
-
-
 def _job(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
-    """What the supervisor needs: given and test cells are the lab's, solution cells the submission's."""
+    """What the supervisor needs: given cells are the lab's, solution cells the submission's."""
     assert work.lab is not None
-    cells = [
-        {
-            "grade_id": cell.grade_id,
-            "kind": cell.kind,
-            "text": work.read.cells[cell.grade_id] if cell.kind == "solution" else cell.source,
-        }
-        for cell in work.lab.code
-        if cell.kind != "solution" or cell.grade_id in work.read.cells
-    ]
     return {
         "id": work.id,
         # The cells are part of it: who learns the inputs of one try must not meet them again in the next.
@@ -190,7 +177,7 @@ def _job(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
             name: sentence for task, sentence in missing.items() for name in functions_of([work.lab[task].source])
         },
         "limits": limits.to_json(),
-        "cells": cells,
+        "cells": [cell.as_source() for cell in work.lab.answered(work.read.cells)],
     }
 
 
@@ -338,7 +325,7 @@ def grade_paths(
                     records[record.submission] = record
                     progress.show(record)
             finally:
-                _write_reports(folder, _earlier(folder) | records, formats)
+                _write_reports(folder, _earlier(folder, records) | records, formats)
         progress.summarise(list(records.values()), folder)
     if defects := [record for record in records.values() if record.defect]:
         first = defects[0]
@@ -429,10 +416,12 @@ def _kept(folder: Path, name: str, key: str) -> Record | None:
     return record if record and record.key == key and not record.defect else None
 
 
-def _earlier(folder: Path) -> dict[str, Record]:
-    """Records of earlier runs that lie in the folder: the reports about all submissions are about them too."""
+def _earlier(folder: Path, records: Mapping[str, Record]) -> dict[str, Record]:
+    """Records of earlier runs that lie in the folder, `records` left out: the reports about all are about them too."""
     found = {}
     for path in sorted(folder.glob("*/record.json")):
+        if path.parent.name in records:
+            continue
         record = Record.from_json(path.read_text("utf-8", "replace"))
         if record is not None and record.submission == path.parent.name:
             found[record.submission] = record

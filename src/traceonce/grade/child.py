@@ -70,7 +70,6 @@ def _harvest() -> tuple[dict[str, Any], list[bytes]]:
     for name, module in list(sys.modules.items()):
         if name.startswith(_OF_JAX):
             known |= {name for name, value in vars(module).items() if callable(value)}
-    known = {name.lstrip("_") for name in known}
     return {"ok": {"names": [path.name for path in files], "known": sorted(known)}}, [p.read_bytes() for p in files]
 
 

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -64,6 +64,10 @@ class Cell:
     points: float = 0.0
     index: int = 0
 
+    def as_source(self) -> dict[str, str]:
+        """What a process that runs it is told; see `execution.Source`."""
+        return {"grade_id": self.grade_id, "kind": self.kind, "text": self.source}
+
 
 @dataclass(frozen=True)
 class Lab:
@@ -86,6 +90,18 @@ class Lab:
     def code(self) -> tuple[Cell, ...]:
         """What grading runs, in order: given cells and solutions. Visible asserts are the learner's, and give no points."""
         return tuple(cell for cell in self.cells if cell.kind in ("given", "solution"))
+
+    def answered(self, answers: Mapping[str, str], *, visible: bool = False) -> tuple[Cell, ...]:
+        """What is run of a submission, in order: given cells, and the solution cells that it has, with its text.
+
+        With `visible`, the cells with visible asserts as well.
+        """
+        kinds = ("given", "test") if visible else ("given",)
+        return tuple(
+            replace(cell, source=answers.get(cell.grade_id, cell.source))
+            for cell in self.cells
+            if cell.kind in kinds or (cell.kind == "solution" and cell.grade_id in answers)
+        )
 
     def __getitem__(self, grade_id: str) -> Cell:
         """The cell with this `grade_id`; `KeyError` where there is none."""

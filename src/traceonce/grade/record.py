@@ -220,7 +220,7 @@ class Maker:
 
     def _cells(self) -> Iterator[CellRecord]:
         found = {int(index): about for index, about in self.result["cells"].items()}
-        for index, cell in enumerate(self._code_cells()):
+        for index, cell in enumerate(self.lab.answered(self.read.cells)):
             about = found.get(index)
             if about is None:
                 yield CellRecord(cell.grade_id, cell.kind, "not_run", "It was not run.")
@@ -234,9 +234,6 @@ class Maker:
                 self._line(error) if error else None,
                 about["printed"],
             )
-
-    def _code_cells(self) -> tuple[Any, ...]:
-        return tuple(cell for cell in self.lab.code if cell.kind != "solution" or cell.grade_id in self.read.cells)
 
     def _status(
         self, asserts: tuple[AssertRecord, ...], cells: tuple[CellRecord, ...], score: float, most: float

@@ -158,7 +158,7 @@ class Session:
             self._restart(WireError("an answer of no form"))
         if error_form["kind"] == "timeout":
             self._slow.add(name)
-        raise StudentError(**error_form | {"bases": tuple(error_form["bases"])})
+        raise _student_error(error_form)
 
     def ask_clean(self, request: dict[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], Decoder]:
         """Send a request to a child that holds no student code, which is started where there is none.
@@ -177,7 +177,7 @@ class Session:
             raise self._start_clean(_why(error)) from error
         if error_form is None:
             return dict(answer["ok"]), decoder
-        raise StudentError(**error_form | {"bases": tuple(error_form["bases"])})
+        raise _student_error(error_form)
 
     def _start_clean(self, lost: str) -> ChildLost:
         """Have the supervisor start a clean child; what it found about the one before, where that was lost."""
@@ -220,6 +220,11 @@ class Session:
         lost = self._lose(error)
         self.load()
         raise lost
+
+
+def _student_error(form: dict[str, Any]) -> StudentError:
+    """What an assert gets to see of a checked error form."""
+    return StudentError(**form | {"bases": tuple(form["bases"])})
 
 
 def _why(error: Exception) -> str:

@@ -265,16 +265,9 @@ class Run:
         self.result.findings.append(finding)
         if message["cell"] is not None:
             self.skipped[message["cell"]] = finding.sentence
-        final = self._why_no_more(finding)
-        answer = json.dumps(asdict(finding) | {"final": final}).encode()
-        if final:
-            self.report.send(answer)
-            return
-        self.restarts += 1
-        sandbox, wire = start_sandbox(self.zygote, self._document(), self.limits)
-        self.student = Child(sandbox)
-        with wire:
-            socket.send_fds(self.report, [answer], [wire.fileno()])
+        if child := self._answer(finding, self._document()):
+            self.restarts += 1
+            self.student = child
 
     def _give_clean(self, lost: str) -> None:
         """Start a child without student code for the judge; `lost` says how it lost the one before, if it did."""
@@ -284,15 +277,23 @@ class Run:
             self._end(self.clean)
             self.clean = None
             self.restarts += 1
+        self.clean = self._answer(finding, {"cells": [], "limits": self.limits.to_json()})
+
+    def _answer(self, finding: Finding, document: dict[str, Any]) -> Child | None:
+        """Tell the judge what was found, with the wire to a new child for this job, where there may be one."""
         final = self._why_no_more(finding)
         answer = json.dumps(asdict(finding) | {"final": final}).encode()
         if final:
             self.report.send(answer)
-            return
-        sandbox, wire = start_sandbox(self.zygote, {"cells": [], "limits": self.limits.to_json()}, self.limits)
-        self.clean = Child(sandbox)
-        with wire:
-            socket.send_fds(self.report, [answer], [wire.fileno()])
+            return None
+        sandbox, wire = start_sandbox(self.zygote, document, self.limits)
+        try:
+            with wire:
+                socket.send_fds(self.report, [answer], [wire.fileno()])
+        except OSError:
+            sandbox.kill()  # nobody holds it yet
+            raise
+        return Child(sandbox)
 
     def _why_no_more(self, finding: Finding) -> str:
         """Why the submission gets no further child; empty where it gets one."""
@@ -436,7 +437,13 @@ class Supervisor:
             given = [cell["text"] for cell in lab["cells"] if cell["kind"] != "solution"]
             place = {"folder": str(self.compiled.folder), "lab": lab["digest"]}
             fill = place | {"solutions": solutions, "given": given}
-            reference = job | {"cells": lab["cells"], "missing": {}, "fill": fill, "limits": Limits().to_json()}
+            reference = job | {
+                "cells": lab["cells"],
+                "missing": {},
+                "absent": {},
+                "fill": fill,
+                "limits": Limits().to_json(),
+            }
             Run(reference, self.seed, self.zygote, self.judge).grade()
 
     def say(self, message: dict[str, Any]) -> None:

@@ -57,13 +57,7 @@ def _check(path: Path, fixed: Lab | None, seconds: float, root: Path) -> Visible
     if not read.lab or not read.gradable:
         return VisibleResult(path, read.lab or "", sentences or ("It belongs to no lab of this course.",), {})
     lab = fixed or load_lab(read.lab, root=root)
-    cells = [
-        {"grade_id": cell.grade_id, "kind": cell.kind, "text": read.cells.get(cell.grade_id, "")}
-        if cell.kind == "solution"
-        else {"grade_id": cell.grade_id, "kind": cell.kind, "text": cell.source}
-        for cell in lab.cells
-        if cell.kind != "markdown"
-    ]
+    cells = [cell.as_source() for cell in lab.answered(read.cells, visible=True)]
     problems, found = list(sentences), {}
     for cell, error in zip(cells, _run(cells, seconds), strict=True):
         sentence = _sentence(error)

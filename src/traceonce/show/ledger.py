@@ -153,9 +153,7 @@ def update(path: Path, key: str, change: Callable[[Asked | None], Asked]) -> str
                 )
                 document, predictions = {}, {}
             predictions[key] = change(predictions.get(key))
-            # Keys that this version does not know are somebody's record too: they are carried over.
-            document |= {"version": VERSION, "predictions": {k: asdict(v) for k, v in predictions.items()}}
-            _replace(path, json.dumps(document, indent=1, ensure_ascii=False))
+            _store(path, document, predictions)
     except NewerProgressFile:
         return _newer(path)
     except TimeoutError:
@@ -171,16 +169,16 @@ def forget(path: Path, lesson: str) -> tuple[int, Path | None]:
     **Raises**: `TraceOnceError` where the file cannot be read or written.
     """
     try:
+        path = path.resolve()  # a symbolic link stays one
         with _locked(path.with_name(path.name + ".lock")):
             document = _load(path)
             kept = {k: asked for k, asked in _decode(document).items() if lesson not in ("all", k.partition("-")[0])}
             gone = len(document.get("predictions", {})) - len(kept)
             if not gone:
                 return 0, None
-            before = path.with_name(f"{path.stem}.before-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}{path.suffix}")
+            before = _beside(path, "before")
             before.write_bytes(path.read_bytes())
-            document |= {"version": VERSION, "predictions": {k: asdict(v) for k, v in kept.items()}}
-            _replace(path, json.dumps(document, indent=1, ensure_ascii=False))
+            _store(path, document, kept)
     except FileNotFoundError:
         return 0, None
     except (NewerProgressFile, NotAProgressFile, TimeoutError, OSError) as error:
@@ -228,10 +226,20 @@ def _asked(entry: Mapping[str, Any]) -> Asked:
 
 
 def _move_aside(path: Path) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = path.with_name(f"{path.stem}.unreadable-{stamp}{path.suffix}")
+    aside = _beside(path, "unreadable")
     path.replace(aside)
     return aside
+
+
+def _beside(path: Path, word: str) -> Path:
+    """A name for another state of the file, which no other has."""
+    return path.with_name(f"{path.stem}.{word}-{datetime.now(UTC).strftime('%Y%m%dT%H%M%S%f')}{path.suffix}")
+
+
+def _store(path: Path, document: dict[str, Any], predictions: Mapping[str, Asked]) -> None:
+    """Write the file with these predictions. Keys that this version does not know are somebody's record too: they stay."""
+    document = document | {"version": VERSION, "predictions": {k: asdict(v) for k, v in predictions.items()}}
+    _replace(path, json.dumps(document, indent=1, ensure_ascii=False))
 
 
 def _replace(path: Path, text: str) -> None:
