@@ -194,23 +194,29 @@ pre { overflow-x: auto; padding: .4rem .6rem; background: color-mix(in srgb, cur
 """.strip()
 
 
-def feedback_html(record: Record) -> str:
-    """The feedback page as one file of HTML, with nothing fetched from anywhere."""
-    title = html.escape(record.lab or record.file)
-    score = f"{number(record.score)} of {number(record.max_score)} points"
+def page(title: str, style: str, body: Iterable[str]) -> str:
+    """One file of HTML with a heading, with nothing fetched from anywhere. `title` and `body` are HTML."""
     parts = [
         "<!doctype html>",
-        f'<html lang="en"><head><meta charset="utf-8"><title>{title}: {score}</title>',
+        f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{_STYLE}</style></head><body>",
-        f"<h1>{title}: {score}</h1>",
-        *(f"<p>{html.escape(line)}</p>" for line in _summary_lines(record)),
+        f"<style>{style}</style></head><body>",
+        f"<h1>{title}</h1>",
+        *body,
+        "</body></html>",
     ]
+    return "\n".join(parts) + "\n"
+
+
+def feedback_html(record: Record) -> str:
+    """The feedback page in HTML."""
+    score = f"{number(record.score)} of {number(record.max_score)} points"
+    parts = [f"<p>{html.escape(line)}</p>" for line in _summary_lines(record)]
     for task in dict.fromkeys(found.task for found in record.asserts):
         parts += [f"<h2>{html.escape(task)}</h2><ul>"]
         parts += [_assert_html(found) for found in record.asserts if found.task == task]
         parts.append("</ul>")
-    return "\n".join((*parts, "</body></html>")) + "\n"
+    return page(f"{html.escape(record.lab or record.file)}: {score}", _STYLE, parts)
 
 
 def _assert_html(found: AssertRecord) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from traceonce.grade.record import Record
+from traceonce.grade.reports import page
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -56,15 +57,10 @@ def count_asserts(records: Iterable[Record]) -> list[AssertCount]:
 def summary_html(records: Sequence[Record]) -> str:
     """A page with a section for each lab."""
     labs = sorted({record.lab for record in records})
-    parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8"><title>Class summary</title>',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<style>{_STYLE}</style></head><body><h1>Class summary</h1>",
-    ]
+    parts: list[str] = []
     for lab in labs:
         parts += _lab_section(lab, [record for record in records if record.lab == lab])
-    return "\n".join((*parts, "</body></html>")) + "\n"
+    return page("Class summary", _STYLE, parts)
 
 
 def _lab_section(lab: str, records: Sequence[Record]) -> list[str]:
