@@ -121,6 +121,10 @@ HUNGRY = {
     "memory_bomb_in_call": {
         "double": "import numpy as np\n\ndef double(x):\n    kept = []\n    while True:\n        kept.append(np.ones(16_000_000))"
     },
+    "memory_kept_after_call": {
+        "double": "import numpy as np\nkept = []\n\ndef double(x):\n    while True:\n        kept.append(np.ones(16_000_000))"
+    },
+    "memory_error_of_its_own": {"double": "def double(x):\n    raise MemoryError"},
 }
 
 

@@ -86,12 +86,17 @@ def test_a_limit_ends_what_does_not_end_itself(endless, name):
     assert record.max_score == 5
 
 
-@pytest.mark.parametrize("name", ["memory_bomb", "memory_bomb_in_call"])
+@pytest.mark.parametrize("name", ["memory_bomb", "memory_bomb_in_call", "memory_kept_after_call"])
 def test_taking_all_memory_costs_the_task_that_does_it(hungry, name):
     record = hungry[name]
     assert (record.status, record.score) == ("memory", 3)
     assert "512 MB" in told(record)
     assert 512 < record.peak_mb < 1024
+
+
+def test_running_out_of_memory_by_its_own_word_costs_no_other_task(hungry):
+    record = hungry["memory_error_of_its_own"]
+    assert (record.status, record.score) == ("memory", 3)
 
 
 def test_no_submission_is_without_a_record(calm, endless, class_folder):

@@ -124,7 +124,7 @@ def grade_submissions(
 
 def _record(work: Work, result: Mapping[str, Any], limits: Limits, key: str) -> Record:
     assert work.lab is not None
-    return Maker(work.id, work.student, work.read, work.lab, result, limits.call_seconds, key).record()
+    return Maker(work.id, work.student, work.read, work.lab, result, limits, key).record()
 
 
 def _unread(work: Work, seed: bytes, limits: Limits, root: Path) -> Record:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from traceonce.grade.lab import Diagnosis, Lab, Submission
+from traceonce.sandbox.limits import Limits
 
 Status = Literal["passed", "failed", "error", "timeout", "memory", "crashed", "missing", "malformed", "tampering"]
 OutcomeKind = Literal["passed", "failed", "unchecked"]
@@ -169,7 +170,7 @@ class Maker:
     read: Submission
     lab: Lab
     result: Mapping[str, Any]
-    call_seconds: float
+    limits: Limits
     key: str
 
     def record(self) -> Record:
@@ -277,13 +278,13 @@ class Maker:
         if kind == "timeout":
             return error["message"] if not error.get("type_name") else self._too_long()
         if kind == "memory" and error.get("type_name"):
-            return f"Your code ran out of memory ({error['type_name']})."
+            return f"Your code ran out of memory ({error['type_name']}): it may use {self.limits.memory_mb} MB."
         if kind == "unknown":
             return f"{error['message'][:1].upper()}{error['message'][1:]}: define it in the cell {task!r}."
         return str(error["message"])
 
     def _too_long(self) -> str:
-        return f"It did not come to an end within {self.call_seconds:g} s."
+        return f"It did not come to an end within {self.limits.call_seconds:g} s."
 
     def _line(self, error: Mapping[str, Any]) -> StudentLine | None:
         source = self.read.cells.get(error.get("cell", ""), "").splitlines()

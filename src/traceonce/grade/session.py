@@ -92,7 +92,7 @@ class Session:
                 return
             except _LostAt as lost:
                 found = self._lose(lost.error, lost.cell)
-                if lost.cell is not None:
+                if lost.cell is not None and not isinstance(lost.error, _Spent):  # which has been reported, with its line
                     self.report({"cell": lost.cell, "error": {"kind": found.kind, "message": found.sentence}})
 
     def _follow(self, wire: Wire) -> None:
@@ -107,8 +107,11 @@ class Session:
                 if kind == "cell":
                     cell = int(event["index"])
                 elif kind == "ran":
-                    about = {"error": _checked_error(event["error"]), "printed": str(event["printed"])[:4000]}
+                    error_form = _checked_error(event["error"])
+                    about = {"error": error_form, "printed": str(event["printed"])[:4000]}
                     self.report({"cell": int(event["index"])} | about)
+                    if error_form and error_form["kind"] == "memory":
+                        raise _LostAt(_Spent("a cell ran out of memory"), int(event["index"]))
                     cell = None
                 else:
                     return
@@ -158,6 +161,9 @@ class Session:
             self._restart(WireError("an answer of no form"))
         if error_form["kind"] == "timeout":
             self._slow.add(name)
+        if error_form["kind"] == "memory":
+            self._lose(_Spent(error_form["message"]))
+            self.load()
         raise _student_error(error_form)
 
     def ask_clean(self, request: dict[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], Decoder]:
@@ -172,15 +178,18 @@ class Session:
             answer, decoder = self._exchange(self._clean, request, blobs, self.limits.call_seconds)
             error_form = _checked_error(answer.get("error"))
         except (WireError, NotAValue) as error:
-            self._clean.end.close()
-            self._clean = None
             raise self._start_clean(_why(error)) from error
         if error_form is None:
             return dict(answer["ok"]), decoder
+        if error_form["kind"] == "memory":
+            self._start_clean("memory")
         raise _student_error(error_form)
 
     def _start_clean(self, lost: str) -> ChildLost:
         """Have the supervisor start a clean child; what it found about the one before, where that was lost."""
+        if self._clean is not None:
+            self._clean.end.close()
+            self._clean = None
         self.report({"clean": lost})
         reply, descriptors, _, _ = socket.recv_fds(self._report, 65536, 1)
         finding = json.loads(reply)
@@ -231,7 +240,16 @@ def _why(error: Exception) -> str:
     """What the supervisor is told of a broken connection."""
     if isinstance(error, WireClosed):
         return "closed"
+    if isinstance(error, _Spent):
+        return "memory"
     return "silent" if isinstance(error, WireSilent) else "garbage"
+
+
+class _Spent(WireError):
+    """The child says that its code ran out of memory.
+
+    It is given up: what it still holds would be found by the watchdog a moment later, and end the next assert instead of this one.
+    """
 
 
 class _LostAt(Exception):

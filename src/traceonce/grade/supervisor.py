@@ -302,13 +302,13 @@ class Run:
         if finding.kind == "tampering":
             return "Not checked: the notebook had interfered with the grader."
         if self.restarts >= _MOST_RESTARTS:
-            return f"Not checked: the notebook had ended its process {self.restarts + 1} times."
+            return f"Not checked: the notebook had ended its process, or used up its memory, {self.restarts + 1} times."
         return ""
 
     def _diagnose(self, why: str, child: Child) -> Finding:
         """What happened to a child, from outside it."""
         limits = self.limits
-        if child.out_of_memory:
+        if child.out_of_memory or why == "memory":
             return Finding("memory", f"It used more than {limits.memory_mb} MB of memory.")
         if self.out_of_time:
             return Finding("timeout", f"The notebook used up its {limits.seconds:g} s.")
