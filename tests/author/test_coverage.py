@@ -54,7 +54,26 @@ def test_report_as_json(built, capsys):
         "sentence": "One and one make two.",
         "state": "shown",
         "cells": [5],
+        "beside": [],
     }
+
+
+def test_a_lesson_may_have_a_second_notebook(built):
+    replace(built, "docs/claims.toml", "[02_later]", 'P2 = "Two."\n[02_later]')
+    folder = built / "course/01_tiny"
+    text = (built / LESSON).read_text("utf-8").replace('claims=["P1"]', 'claims=["P2"]')
+    (folder / "01b_more.py").write_text(text, "utf-8")
+    assert findings(built) == [
+        "course/01_tiny/01b_more.ipynb: P2 is not shown: the cell that names it has no stored output; "
+        "print the evidence and run 'traceonce author build'."
+    ]
+    stored = (built / NOTEBOOK).read_text("utf-8").replace('"P1"', '"P2"')
+    (folder / "01b_more.ipynb").write_text(stored, "utf-8")
+    assert findings(built) == []
+    claim = coverage(Course(built)).claims[1]
+    assert (claim.id, claim.state, claim.cells, claim.beside) == ("P2", "shown", (), ("01b_more:5",))
+    (folder / "01b_more.py").write_text(text.replace('claims=["P2"]', 'claims=["K1"]'), "utf-8")
+    assert any("claim K1 is owed by 02_later" in text for text in findings(built))
 
 
 def drop_outputs(cell: dict) -> None:

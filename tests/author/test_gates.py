@@ -294,6 +294,15 @@ def test_evidence_before_its_prediction(sound, old, new, says):
     assert found == [] if says is None else [finding for finding in found if says in finding]
 
 
+def test_a_prediction_is_asked_in_one_notebook_of_a_lesson_alone(sound):
+    text = (sound / LESSON).read_text("utf-8")
+    (sound / "course/01_tiny/01b_more.py").write_text(text, "utf-8")
+    found = findings(gates.evidence_follows_its_prediction, sound)
+    assert [finding.partition(": ")[2] for finding in found] == [
+        "prediction '01-P1' is asked in another notebook of the lesson too."
+    ]
+
+
 def test_second_prediction_on_a_claim_may_follow_its_evidence(sound):
     again = '\n# %%\nmore = predict("01-P1b", "And two more?", ["3", "4"])\n\n# %%\nmore.reveal(4)\n'
     append(sound, LESSON, again)

@@ -49,6 +49,11 @@ class Pair:
         return self.source.stem
 
     @property
+    def lesson(self) -> str:
+        """The lesson that a notebook belongs to: the name of its folder. A long lesson has more notebooks than one."""
+        return self.source.parent.name
+
+    @property
     def notebook(self) -> Path:
         """The executed notebook, relative to the root."""
         return self.source.with_suffix(".ipynb")
@@ -79,9 +84,10 @@ class Course:
         """Every pair, in reading order: the index, the lessons, the labs."""
         found = [Pair(self.root, Path("course/index.py"), "index")] if (self.root / "course/index.py").is_file() else []
         for folder in sorted((self.root / "course").glob("*")):
-            source = folder / f"{folder.name}.py"
-            if _LESSON.fullmatch(folder.name) and source.is_file():
-                found.append(Pair(self.root, source.relative_to(self.root), "lesson"))
+            first = folder / f"{folder.name}.py"
+            if _LESSON.fullmatch(folder.name) and first.is_file():
+                further = sorted(folder.glob(f"{folder.name[:2]}[a-z]_*.py"))
+                found += [Pair(self.root, source.relative_to(self.root), "lesson") for source in (first, *further)]
         for source in sorted((self.root / "solutions").glob("*.py")):
             if _LAB.fullmatch(source.stem):
                 found.append(Pair(self.root, source.relative_to(self.root), "lab"))

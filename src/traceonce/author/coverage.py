@@ -17,13 +17,17 @@ State = Literal["shown", "missing", "not written yet"]
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim: its lesson and ID, what it says, whether it is shown, and by which cells (counted from 1)."""
+    """One claim: its lesson and ID, what it says, whether it is shown, and by which cells (counted from 1).
+
+    `beside`: the cells in further notebooks of the lesson, as `03b_more:7`.
+    """
 
     lesson: str
     id: str
     sentence: str
     state: State
     cells: tuple[int, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,25 +61,30 @@ def coverage(course: Course) -> Coverage:
         return Coverage((), (Finding(CLAIMS, str(error)),))
     claims: list[Claim] = []
     findings = _faults_of_list(course, owed)
-    written = {pair.name: pair for pair in course.lessons}
+    written: dict[str, list[Pair]] = {}
+    for pair in course.lessons:
+        written.setdefault(pair.lesson, []).append(pair)
     for lesson, sentences in owed.items():
-        pair = written.get(lesson)
-        if pair is None:
+        if lesson not in written:
             claims += [Claim(lesson, claim, text, "not written yet") for claim, text in sentences.items()]
             continue
-        shown = _cells_by_claim(pair)
-        if not (pair.root / pair.notebook).is_file():
+        first, *further = written[lesson]
+        if not any((pair.root / pair.notebook).is_file() for pair in written[lesson]):
             claims += [Claim(lesson, claim, text, "missing") for claim, text in sentences.items()]
             findings.append(
-                Finding(str(pair.notebook), f"no claim of {lesson} is shown: run 'traceonce author build'.")
+                Finding(str(first.notebook), f"no claim of {lesson} is shown: run 'traceonce author build'.")
             )
             continue
+        shown = _cells_by_claim(first)
+        others = [(pair.name, _cells_by_claim(pair)) for pair in further]
         for claim, text in sentences.items():
             cells = tuple(shown.get(claim, ()))
-            claims.append(Claim(lesson, claim, text, "shown" if cells else "missing", cells))
-            if not cells:
-                why = _why_missing(pair, claim)
-                findings.append(Finding(str(pair.notebook), f"{claim} is not shown: {why}."))
+            beside = tuple(f"{name}:{number}" for name, theirs in others for number in theirs.get(claim, ()))
+            claims.append(Claim(lesson, claim, text, "shown" if cells or beside else "missing", cells, beside))
+            if not cells and not beside:
+                owing = next((pair for pair in written[lesson] if _is_named(pair, claim)), first)
+                why = _why_missing(owing, claim)
+                findings.append(Finding(str(owing.notebook), f"{claim} is not shown: {why}."))
     findings += [finding for pair in course.pairs for finding in _faults_of_pair(pair, owed)]
     return Coverage(tuple(claims), tuple(findings))
 
@@ -106,12 +115,20 @@ def _named(metadata: Json) -> list[str]:
     return [claim for claim in claims if isinstance(claim, str)] if isinstance(claims, list) else []
 
 
+def _is_named(pair: Pair, claim: str) -> bool:
+    """Whether a code cell of the source names the claim; not where the source cannot be read."""
+    try:
+        return any(claim in _named(cell.metadata) for cell in pair.cells if cell.cell_type == "code")
+    except TraceOnceError:
+        return False  # reported by the gate for readable sources
+
+
 def _why_missing(pair: Pair, claim: str) -> str:
     try:
-        named = any(claim in _named(cell.metadata) for cell in pair.cells if cell.cell_type == "code")
+        _ = pair.cells
     except TraceOnceError:
         return "the source cannot be read"
-    if named:
+    if _is_named(pair, claim):
         return "the cell that names it has no stored output; print the evidence and run 'traceonce author build'"
     return f'no code cell has it in its metadata, as claims=["{claim}"]'
 
@@ -128,7 +145,7 @@ def _faults_of_list(course: Course, owed: dict[str, dict[str, str]]) -> list[Fin
                 findings.append(Finding(CLAIMS, f"{claim} stands under {home[claim]} and under {lesson}: rename one."))
             home[claim] = lesson
     for pair in course.lessons:
-        if not owed.get(pair.name):
+        if not owed.get(pair.lesson) and pair.name == pair.lesson:
             findings.append(Finding(CLAIMS, f"the lesson {pair.name} has no claims: list them under [{pair.name}]."))
     return findings
 
@@ -145,7 +162,7 @@ def _faults_of_pair(pair: Pair, owed: dict[str, dict[str, str]]) -> list[Finding
         for claim in _named(cell.metadata):
             if claim not in home:
                 findings.append(Finding(pair.at(cell), f"claim {claim!r} is not in {CLAIMS}: mend one of them."))
-            elif pair.kind == "lesson" and home[claim] != pair.name:
+            elif pair.kind == "lesson" and home[claim] != pair.lesson:
                 findings.append(Finding(pair.at(cell), f"claim {claim} is owed by {home[claim]}, not by this lesson."))
             elif cell.cell_type != "code":
                 findings.append(Finding(pair.at(cell), f"claim {claim} stands on a text cell: put it on the evidence."))
@@ -172,7 +189,8 @@ def _print_table(result: Coverage) -> None:
             continue
         print(f"{lesson}: {shown} of {len(claims)} claims shown")
         for claim in claims:
-            where = f"cell {', '.join(map(str, claim.cells))}" if claim.cells else "MISSING"
+            places = (*map(str, claim.cells), *claim.beside)
+            where = f"cell {', '.join(places)}" if places else "MISSING"
             print(f"  {claim.id:<4} {where:<12} {claim.sentence}")
     for finding in result.findings:
         print(finding)

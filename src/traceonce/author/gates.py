@@ -282,6 +282,7 @@ def situations_are_short(course: Course) -> Iterator[Finding]:
 
 def evidence_follows_its_prediction(course: Course) -> Iterator[Finding]:
     """A prediction is asked in an earlier cell than the one that answers it, and every one is answered."""
+    homes: dict[tuple[str, str], Pair] = {}  # the progress file knows a prediction by its ID alone
     for pair, _ in _readable(course):
         if pair.kind != "lesson":
             continue
@@ -294,6 +295,8 @@ def evidence_follows_its_prediction(course: Course) -> Iterator[Finding]:
         asked_claims: set[str] = set()  # a second prediction on a claim may build on what the first one showed
         for prediction in asked:
             here = pair.at(prediction.cell)
+            if homes.setdefault((pair.lesson, prediction.id), pair) is not pair:
+                yield Finding(here, f"prediction {prediction.id!r} is asked in another notebook of the lesson too.")
             claim = re.fullmatch(rf"{pair.name[:2]}-([A-Z]\d+)[a-z]?", prediction.id)
             if claim is None:
                 yield Finding(here, f"prediction {prediction.id!r} should be named like '{pair.name[:2]}-P3'.")
