@@ -1,14 +1,8 @@
 import csv
 import fcntl
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 import tinylab
 
@@ -253,46 +247,3 @@ def test_hidden_asserts_that_cannot_be_used_are_no_fault_of_the_student(tmp_path
         assert words in record["defect"]
         assert (record["status"], record["score"]) == ("error", 0)
         assert "not your fault" in (tmp_path / "out" / name / "feedback.txt").read_text()
-
-
-# Dying ----------------------------------------------------------------------------------------------------------------
-
-GRADE = """
-import sys
-from pathlib import Path
-from traceonce.grade import grade_paths
-grade_paths([Path(sys.argv[1])], out=Path(sys.argv[2]), root=Path(sys.argv[3]), time_limit=600)
-"""
-ENDLESS = {"step": "import os\nfor _ in range(3):\n    os.fork()\nwhile True:\n    pass"}
-
-
-def wait_for(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.1)
-
-
-@pytest.mark.parametrize("victim", ["the command", "the supervisor", "the zygote"])
-def test_nothing_survives_the_death_of(tmp_path, victim):
-    place, out = tmp_path / "class", tmp_path / "out"
-    place.mkdir()
-    tinylab.write(place, "a_done")
-    tinylab.write(place, "b_endless", ENDLESS)
-    command = [sys.executable, "-c", GRADE, str(place), str(out), str(tinylab.COURSE)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        me = psutil.Process(process.pid)
-        # The forked copies of the endless submission are there: command, supervisor, judge, zygote, warden, init, 8 copies.
-        wait_for(lambda: len(me.children(recursive=True)) >= 12 and (out / "a_done" / "record.json").exists())
-        family = me.children(recursive=True)
-        supervisor = next(child for child in family if "traceonce.grade.supervisor" in child.cmdline())
-        zygote = next(child for child in supervisor.children() if "traceonce.grade.zygote" in child.cmdline())
-        chosen = {"the command": me, "the supervisor": supervisor, "the zygote": zygote}[victim]
-        os.kill(chosen.pid, signal.SIGKILL)
-        process.wait(60)
-        said = process.stderr.read().decode()
-        _, alive = psutil.wait_procs(family, timeout=30)
-    assert alive == []
-    assert json.loads((out / "a_done" / "record.json").read_text())["status"] == "passed"
-    if victim != "the command":
-        assert "run the command again" in said

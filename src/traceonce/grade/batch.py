@@ -24,6 +24,7 @@ from traceonce.grade.compiled import functions_of
 from traceonce.grade.lab import Lab, Submission, find_root, lab_names, load_lab, read_submission
 from traceonce.grade.progress import Progress
 from traceonce.grade.record import Maker, Record, record_unread, write_atomically
+from traceonce.grade.stopping import stop_on_signals
 from traceonce.grade.summary import summary_html
 from traceonce.grade.supervisor import RUN_AGAIN
 from traceonce.sandbox.limits import Limits
@@ -314,18 +315,25 @@ def grade_paths(
                 records[work.id] = kept
             else:
                 todo.append(work)
-        with Progress(total=len(works), done=len(records)) as progress:
+        # For one or two submissions, running the reference first would cost more than it saves.
+        shared = len(todo) > _FEW
+        stream = grade_submissions(todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared)
+        with Progress(total=len(works), done=len(records)) as progress, stop_on_signals() as stop:
             try:
-                # For one or two submissions, running the reference first would cost more than it saves.
-                shared = len(todo) > _FEW
-                for record in grade_submissions(
-                    todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared
-                ):
-                    _write_record(folder, record, formats)
-                    records[record.submission] = record
-                    progress.show(record)
-            finally:
-                _write_reports(folder, _earlier(folder, records) | records, formats)
+                # Closed whatever happens, so that nothing is graded on while the reports are written.
+                with contextlib.closing(stream):
+                    while True:
+                        with stop.waiting():
+                            record = next(stream, None)
+                        if record is None:
+                            break
+                        _write_record(folder, record, formats)
+                        records[record.submission] = record
+                        progress.show(record)
+            except BaseException:
+                _write_reports_if_possible(folder, records, formats)
+                raise
+            _write_reports(folder, _earlier(folder, records) | records, formats)
         progress.summarise(list(records.values()), folder)
     if defects := [record for record in records.values() if record.defect]:
         first = defects[0]
@@ -393,9 +401,12 @@ def _seed(seed_file: Path | None, folder: Path) -> bytes:
                 f"There are records in {folder} and the seed that they were made with is gone: put it back as {path}, name it with "
                 "--seed-file, or choose another --out."
             )
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(secrets.token_hex(_SEED_BYTES) + "\n")
+        try:
+            write_atomically(path, secrets.token_hex(_SEED_BYTES) + "\n", mode=0o600)
+        except OSError as error:
+            raise TraceOnceError(
+                f"The seed {path} cannot be written ({error.strerror}): make room, or choose another --out."
+            ) from error
     try:
         seed = path.read_bytes().strip()
     except OSError as error:
@@ -417,12 +428,20 @@ def _kept(folder: Path, name: str, key: str) -> Record | None:
 
 
 def _earlier(folder: Path, records: Mapping[str, Record]) -> dict[str, Record]:
-    """Records of earlier runs that lie in the folder, `records` left out: the reports about all are about them too."""
+    """Records of earlier runs that lie in the folder, `records` left out: the reports about all are about them too.
+
+    **Raises**: `TraceOnceError` for a record that cannot be read: the reports would be silent about somebody.
+    """
     found = {}
     for path in sorted(folder.glob("*/record.json")):
         if path.parent.name in records:
             continue
-        record = Record.from_json(path.read_text("utf-8", "replace"))
+        try:
+            record = Record.from_json(path.read_text("utf-8", "replace"))
+        except OSError as error:
+            raise TraceOnceError(
+                f"The record {path} cannot be read ({error.strerror}): make it readable, or remove it."
+            ) from error
         if record is not None and record.submission == path.parent.name:
             found[record.submission] = record
     return found
@@ -455,6 +474,14 @@ def _write_reports(folder: Path, records: Mapping[str, Record], formats: tuple[s
                 write_atomically(folder / name, make(rows))
             except OSError as error:
                 raise TraceOnceError(f"{folder / name} cannot be written ({error.strerror}): make room.") from error
+
+
+def _write_reports_if_possible(folder: Path, records: Mapping[str, Record], formats: tuple[str, ...]) -> None:
+    """Bring the reports up to date after a batch that ended early. What ended it is what is told, not this."""
+    try:
+        _write_reports(folder, _earlier(folder, records) | records, formats)
+    except TraceOnceError as error:
+        print(f"traceonce: {error}", file=sys.stderr)
 
 
 _OF_ALL: tuple[tuple[str, str, Callable[[list[Record]], str]], ...] = (

@@ -122,7 +122,7 @@ def _with_line(form: dict[str, Any]) -> dict[str, Any]:
     return form | {"where": StudentLine(**form["where"]) if form["where"] else None}
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
     """Write a file so that a reader, or a run after a crash, finds the whole of it or nothing."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -130,7 +130,7 @@ def write_atomically(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
+        os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
