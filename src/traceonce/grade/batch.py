@@ -476,7 +476,7 @@ def _write_reports(folder: Path, records: Mapping[str, Record], formats: tuple[s
                 raise TraceOnceError(f"{folder / name} cannot be written ({error.strerror}): make room.") from error
 
 
-def _write_reports_if_possible(folder: Path, records: Mapping[str, Record], formats: tuple[str, ...]) -> None:
+def _write_reports_if_possible(folder: Path, records: dict[str, Record], formats: tuple[str, ...]) -> None:
     """Bring the reports up to date after a batch that ended early. What ended it is what is told, not this."""
     try:
         _write_reports(folder, _earlier(folder, records) | records, formats)
