@@ -11,7 +11,7 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def grade_submissions(
     workers: int = 1,
     root: Path | None = None,
     share_compiled: bool = True,
-) -> Iterator[Record]:
+) -> Generator[Record]:
     """Grade submissions, each in a sandbox of its own; records come as they are done, in no fixed order.
 
     **Arguments**
