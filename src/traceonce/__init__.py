@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from traceonce.observe import let_go as let_go
     from traceonce.observe import plan as plan
     from traceonce.observe import stale as stale
+    from traceonce.observe import syncs as syncs
     from traceonce.observe import watch as watch
     from traceonce.observe import watch_memory as watch_memory
     from traceonce.show import chart as chart
@@ -27,6 +28,7 @@ _HOME = {
     "load_ipython_extension": "traceonce.observe.magic",
     "plan": "traceonce.observe",
     "stale": "traceonce.observe",
+    "syncs": "traceonce.observe",
     "unload_ipython_extension": "traceonce.observe.magic",
     "watch": "traceonce.observe",
     "watch_memory": "traceonce.observe",

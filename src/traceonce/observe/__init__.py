@@ -30,6 +30,9 @@ from traceonce.observe.records import FunctionKey as FunctionKey
 from traceonce.observe.staleness import Captured as Captured
 from traceonce.observe.staleness import Staleness as Staleness
 from traceonce.observe.staleness import stale as stale
+from traceonce.observe.syncing import HostSync as HostSync
+from traceonce.observe.syncing import Syncs as Syncs
+from traceonce.observe.syncing import syncs as syncs
 from traceonce.observe.watching import Watch as Watch
 from traceonce.observe.wrapping import WatchedFunction as WatchedFunction
 from traceonce.observe.wrapping import watch as watch
@@ -45,6 +48,7 @@ __all__ = [
     "FunctionKey",
     "Held",
     "Holder",
+    "HostSync",
     "LetGo",
     "LiveBytes",
     "MemorySample",
@@ -52,6 +56,7 @@ __all__ = [
     "Plan",
     "PlanComparison",
     "Staleness",
+    "Syncs",
     "Watch",
     "WatchedFunction",
     "explain",
@@ -63,6 +68,7 @@ __all__ = [
     "rss",
     "sample",
     "stale",
+    "syncs",
     "watch",
     "watch_memory",
 ]

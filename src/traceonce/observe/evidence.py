@@ -19,6 +19,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, Literal, NamedTuple
 
 import jax
+import numpy as np
 
 from traceonce.observe.records import FunctionKey
 
@@ -297,3 +298,84 @@ def _names_that_jax_compiles(_modules: int) -> frozenset[str]:
                 elif type(value).__name__ == "Primitive":
                     names.add(str(value))
     return frozenset(names)
+
+
+# Reads ----------------------------------------------------------------------------------------------------------------
+
+
+class Reads(NamedTuple):
+    """Through what JAX's arrays come to the host: the array's type, the getter of its value, its buffer; and the places, as
+    (owner, name), of what waits for several arrays at once and of the scope around a `device_get`."""
+
+    array: Any
+    value: Callable[[Any], Any]
+    buffer: Callable[[Any, int], memoryview]
+    waiting: tuple[tuple[Any, str], ...]
+    fetching: tuple[tuple[Any, str], ...]
+
+
+def reading_methods() -> Reads | None:
+    """Return how this JAX reads its arrays; `None` where it is not in the way known."""
+    kind = array_type()
+    value, buffer = getattr(kind, "_value", None), getattr(kind, "__buffer__", None)
+    if kind is None or buffer is None or not isinstance(value, property) or value.fget is None:
+        return None
+    waiting = ((getattr(_at("api"), "xc", object), "batched_block_until_ready"),)
+    fetching = ((_at("config"), "explicit_device_get_scope"),)
+    if not {"_value", "__buffer__", "block_until_ready"} <= vars(kind).keys():
+        return None
+    if not all(name in vars(owner) for owner, name in (*waiting, *fetching)):
+        return None
+    return Reads(kind, value.fget, buffer, waiting, fetching)
+
+
+def _at(name: str) -> Any:
+    return sys.modules.get(f"jax._src.{name}", object)
+
+
+_READERS = {
+    "__float__": "float()",
+    "__int__": "int()",
+    "__complex__": "complex()",
+    "__bool__": "bool() or if",
+    "__index__": "as an index",
+    "__contains__": "in",
+    "__repr__": "print",
+    "__str__": "print",
+    "__format__": "print",
+    "__array__": "NumPy",
+    "__reduce__": "pickle",
+    "_item": ".item()",
+    "item": ".item()",
+    "tolist": ".tolist()",
+    "_device_get": "device_get",
+}
+"""By the name of JAX's function that asks for an array's value: what the user wrote."""
+
+
+def reading(frame: FrameType | None) -> str | None:
+    """Tell what asks for an array's value: `float()`, `print` …; `None` where JAX wants it for its own ends."""
+    for _ in range(4):
+        if frame is None or not frame.f_code.co_filename.startswith(JAX_HOME):
+            return None
+        if (how := _READERS.get(frame.f_code.co_name)) is not None:
+            return how
+        frame = frame.f_back
+    return None
+
+
+_NUMPY_HOME = os.path.dirname(os.path.abspath(np.__file__)) + os.sep
+_OWN_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_CALLBACK_FILES = tuple(os.path.join(JAX_HOME, "_src", name) for name in ("callback.py", "debugging.py"))
+
+
+def asked_from(frame: FrameType | None) -> tuple[str, int] | None:
+    """Return file and line of the innermost code outside of JAX, NumPy and this package; `None` where a callback of JAX's asks."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file in _CALLBACK_FILES:
+            return None
+        if not file.startswith((JAX_HOME, _NUMPY_HOME, _OWN_HOME, "<__array_function__")):
+            return file, frame.f_lineno
+        frame = frame.f_back
+    return None
