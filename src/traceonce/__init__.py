@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from traceonce.observe import explain as explain
     from traceonce.observe import holders as holders
+    from traceonce.observe import key_uses as key_uses
     from traceonce.observe import let_go as let_go
     from traceonce.observe import plan as plan
     from traceonce.observe import stale as stale
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 _HOME = {
     "explain": "traceonce.observe",
     "holders": "traceonce.observe",
+    "key_uses": "traceonce.observe",
     "let_go": "traceonce.observe",
     "load_ipython_extension": "traceonce.observe.magic",
     "plan": "traceonce.observe",

@@ -1,19 +1,18 @@
 """Evidence from a program that the submission was exported to, found by a process without student code."""
 
-import json
-
 import pytest
 import tinylab
 
-from traceonce.grade import Work, grade_submissions
-from traceonce.grade.lab import load_lab, read_submission
 from traceonce.sandbox.limits import Limits
 
 NAME = "lab91_exports"
-CELL = '# %% nbgrader={{"grade_id": "{}", "solution": {}, "grade": false, "locked": {}, "schema_version": 3}}\n'
 RIGHT = """
 def total(params, x, scale):
     return {"sum": jax.lax.map(lambda row: (row @ params["w"]).sum(), x, batch_size=4).sum() * scale, "rows": x[:2]}
+"""
+DRAW = """
+def draw(key):
+    return jax.random.normal(jax.random.fold_in(key, 1), (3,))
 """
 HIDDEN = """
 import numpy as np
@@ -93,30 +92,7 @@ EXPECTED = {
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     root = tmp_path_factory.mktemp("course")
-    for folder in ("solutions", "tests/hidden"):
-        (root / folder).mkdir(parents=True)
-    source = (
-        "# ---\n# jupyter:\n#   traceonce:\n#     lab: lab91_exports\n# ---\n\n# %% [markdown]\n# # Exports\n\n"
-        + CELL.format("setup", "false", "true")
-        + "import jax\nimport jax.numpy as jnp\n\n"
-        + CELL.format("total", "true", "false")
-        + "### BEGIN SOLUTION"
-        + RIGHT
-        + "### END SOLUTION\n\n"
-        + CELL.format("draw", "true", "false")
-        + "### BEGIN SOLUTION\ndef draw(key):\n    return jax.random.normal(jax.random.fold_in(key, 1), (3,))\n### END SOLUTION\n"
-    )
-    (root / "solutions" / f"{NAME}.py").write_text(source)
-    (root / "tests" / "hidden" / f"test_{NAME}.py").write_text(HIDDEN)
-    lab = load_lab(NAME, root=root)
-    works = []
-    for name, changes in SUBMISSIONS.items():
-        path = root / f"{name}.ipynb"
-        path.write_text(json.dumps(tinylab.notebook(changes, lab)))
-        works.append(Work(name, name, read_submission(path, lab, root=root), lab))
-    limits = Limits(memory_mb=1500)
-    graded = grade_submissions(works, seed=b"s" * 32, root=root, workers=2, share_compiled=False, limits=limits)
-    return {record.submission: record for record in graded}
+    return tinylab.grade_lab(root, NAME, {"total": RIGHT, "draw": DRAW}, HIDDEN, SUBMISSIONS, Limits(memory_mb=1500))
 
 
 @pytest.mark.parametrize("name", SUBMISSIONS)

@@ -5,9 +5,10 @@ back: no student object, no student code. See ``docs/grading.md`` for how to wri
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ __all__ = [
     "Graded",
     "Host",
     "Key",
+    "KeyUse",
     "Node",
     "Observation",
     "Opaque",
@@ -103,6 +105,21 @@ class StudentError(Exception):
         return any(name in self.bases for name in names)
 
 
+class KeyUse(NamedTuple):
+    """What was done with one random key.
+
+    **Arguments**
+
+    - `kind`: `draw` (random bits), `split` or `fold_in`; `key`: its data; `data`: what was folded in, otherwise `None`.
+    - `times`: how often.
+    """
+
+    kind: str
+    key: tuple[int, ...]
+    data: int | None
+    times: int
+
+
 @dataclass(frozen=True)
 class Observation:
     """What was seen while a student's function was called.
@@ -113,6 +130,9 @@ class Observation:
     - `arguments`, `keywords`: the arguments of the last repetition as they are after it.
     - `traces`, `compiles`: of the function itself, over all repetitions.
     - `other_traces`, `other_compiles`: by name, of everything else that was traced or compiled, `jnp` helpers included.
+    - `reads`, `waits`: how often it brought a value to the host, and how often it awaited the device otherwise; see
+      `traceonce.observe.syncs`.
+    - `keys`: what was done with the keys in the arguments and with all that derive from them, where that was asked for.
     - `printed`: what it printed, cut to 4000 characters.
     - `changed_globals`: the notebook's names whose value was replaced or altered, in order. Also a function's attributes,
       defaults and closure, under the function's name.
@@ -127,6 +147,18 @@ class Observation:
     other_compiles: dict[str, int] = field(default_factory=dict)
     printed: str = ""
     changed_globals: tuple[str, ...] = ()
+    reads: int = 0
+    waits: int = 0
+    keys: tuple[KeyUse, ...] = ()
+
+    @property
+    def reused_keys(self) -> tuple[tuple[int, ...], ...]:
+        """The keys that were used up (drawn from or split) more than once, and those into which one number was folded twice."""
+        spent = Counter[tuple[int, ...]]()
+        for use in self.keys:
+            spent[use.key] += use.times if use.kind != "fold_in" else 0
+        again = {use.key for use in self.keys if use.kind == "fold_in" and use.times > 1}
+        return tuple(sorted({key for key, times in spent.items() if times > 1} | again))
 
     @property
     def value(self) -> Any:

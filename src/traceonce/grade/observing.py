@@ -5,7 +5,8 @@ import hashlib
 import types
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -15,6 +16,8 @@ import numpy as np
 from traceonce.grade.execution import CellError, Notebook
 from traceonce.grade.exporting import carry_out, export
 from traceonce.grade.values import Decoder, Deleted, Encoder, Host, Key, Node, Ref, Tracer
+from traceonce.observe.keys import KeyUses, key_uses
+from traceonce.observe.syncing import syncs
 
 _TRACE = "/jax/core/compile/jaxpr_trace_duration"
 _COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -52,9 +55,14 @@ def to_wire(value: Any) -> Any:
         if value.is_deleted():
             return Deleted(tuple(value.shape))
         if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
-            return Key(str(jax.random.key_impl(value)), np.asarray(jax.random.key_data(value)))
+            return Key(_implementation(value), np.asarray(jax.random.key_data(value)))
         return np.asarray(value)
     return value
+
+
+def _implementation(key: Any) -> str:
+    name = str(jax.random.key_impl(key))
+    return "threefry2x32" if name == "fry" else name  # a watched key says its tag
 
 
 @dataclass
@@ -89,6 +97,11 @@ class Observer:
             kind = self.notebook.namespace.get(value.name)
             return kind(**value.fields) if isinstance(kind, type) else value
         return value.value if isinstance(value, Host) else value
+
+    def _special_watched(self, value: Any) -> Any:
+        """As `_special`, with keys that write down their uses."""
+        special = self._special(value)
+        return KeyUses.watch(special) if isinstance(value, Key) and value.impl == "threefry2x32" else special
 
     def _arguments(self, request: dict[str, Any], decoder: Decoder) -> tuple[list[Any], dict[str, Any]]:
         return list(decoder.decode(request["args"])), dict(decoder.decode(request["kwargs"]))
@@ -130,6 +143,8 @@ class Observer:
     def _observe(self, request: dict[str, Any], decoder: Decoder) -> tuple[dict[str, Any], list[bytes]]:
         namespace = self.notebook.namespace
         name = request["name"]
+        if request["keys"]:
+            decoder = replace(decoder, special=self._special_watched)
         rounds = [self._arguments(request, decoder) for _ in range(request["repeat"])]
         changes = dict(decoder.decode(request["globals"]))
         absent = object()
@@ -140,12 +155,21 @@ class Observer:
         called = function if probe is None else probe.jitted if request["run"] else probe.trace
         before = _fingerprints(namespace)
         encoder = Encoder(to_wire)
+        waits = Counter({"read": 0, "wait": 0})
+        uses = key_uses()
         self.counters.clear()
 
-        def action() -> list[Any]:
+        def one(args: list[Any], kwargs: dict[str, Any]) -> Any:
+            with syncs() as seen:
+                value = called(*args, **kwargs)
+            waits.update({"read": seen.reads, "wait": seen.waits})
             # Each value is taken off the device before the next call: a donated buffer must not take it along.
-            forms = [encoder.encode(called(*args, **kwargs)) for args, kwargs in rounds]
-            jax.effects_barrier()
+            return encoder.encode(value)
+
+        def action() -> list[Any]:
+            with uses if request["keys"] else nullcontext():
+                forms = [one(args, kwargs) for args, kwargs in rounds]
+                jax.effects_barrier()
             return forms
 
         forms, error, printed = self.notebook.guarded(action, request["seconds"])
@@ -168,6 +192,8 @@ class Observer:
                 "traces": {key: n for key, n in self.counters.traces.items() if key not in own},
                 "compiles": {key: n for key, n in self.counters.compiles.items() if key not in own},
             },
+            "syncs": dict(waits),
+            "keys": [[use.kind, list(use.key), use.data, times] for use, times in uses.uses.items()],
             "printed": printed,
             "changed_globals": changed,
         }

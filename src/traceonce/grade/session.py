@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from traceonce.grade.hidden import Observation, Program, StudentError
+from traceonce.grade.hidden import KeyUse, Observation, Program, StudentError
 from traceonce.grade.values import Decoder, Encoder, Node, NotAValue
 from traceonce.grade.wire import Wire, WireClosed, WireError, WireSilent
 from traceonce.sandbox.limits import Limits
@@ -92,7 +92,9 @@ class Session:
                 return
             except _LostAt as lost:
                 found = self._lose(lost.error, lost.cell)
-                if lost.cell is not None and not isinstance(lost.error, _Spent):  # which has been reported, with its line
+                if lost.cell is not None and not isinstance(
+                    lost.error, _Spent
+                ):  # which has been reported, with its line
                     self.report({"cell": lost.cell, "error": {"kind": found.kind, "message": found.sentence}})
 
     def _follow(self, wire: Wire) -> None:
@@ -122,17 +124,38 @@ class Session:
 
     def _lose(self, error: WireError, cell: int | None = None) -> ChildLost:
         """Report a loss. The supervisor says what it found, and gives a new child's wire or says that there is none."""
+        finding = self._exchanged({"lost": _why(error), "detail": str(error)[:200], "cell": cell})
+        return ChildLost(finding["kind"], finding["sentence"])
+
+    def _exchanged(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Let go of the child, and tell the supervisor so. What it found; the new child, where there is one, takes the old one's place."""
         assert self._wire is not None
         self._wire.end.close()
         self._wire = None
-        self.report({"lost": _why(error), "detail": str(error)[:200], "cell": cell})
+        self.report(message)
         reply, descriptors, _, _ = socket.recv_fds(self._report, 65536, 1)
-        finding = json.loads(reply)
+        finding: dict[str, Any] = json.loads(reply)
         if descriptors:
             self._wire = Wire(socket.socket(fileno=descriptors[0]), self.limits.message_mb * 2**20)
         else:
             self._why_none = Uncheckable(finding["kind"], finding["final"])
-        return ChildLost(finding["kind"], finding["sentence"])
+        return finding
+
+    def renew(self) -> None:
+        """Replace the child by a new one, in which the cells have just run.
+
+        **Raises**: `Uncheckable` where there is no child any more.
+        """
+        if self._wire is not None:
+            self._exchanged({"fresh": True})
+            self.load()
+        if self._wire is None:
+            raise self._why_none
+
+    def peak_mb(self) -> float:
+        """MB that the child has held at most, as the supervisor sees it."""
+        self.report({"peak": True})
+        return float(json.loads(self._report.recv(65536))["peak"])
 
     # -- requests
 
@@ -231,6 +254,10 @@ class Session:
         raise lost
 
 
+def _key_use(kind: Any, key: Any, data: Any, times: Any) -> KeyUse:
+    return KeyUse(str(kind), tuple(int(word) for word in key), None if data is None else int(data), int(times))
+
+
 def _student_error(form: dict[str, Any]) -> StudentError:
     """What an assert gets to see of a checked error form."""
     return StudentError(**form | {"bases": tuple(form["bases"])})
@@ -306,6 +333,7 @@ class Lab:
         *args: Any,
         jit: bool = False,
         repeat: int = 1,
+        keys: bool = False,
         globals: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> Observation:
@@ -315,11 +343,13 @@ class Lab:
 
         - `jit`: call it under `jax.jit`; `traces` and `compiles` are then those of that jit.
         - `repeat`: how many calls, each with fresh copies of the arguments.
+        - `keys`: write down what is done with the typed keys in the arguments. They draw the same numbers; what is jitted is compiled anew.
         - `globals`: names of the notebook that get another value for the time of the call.
 
         **Raises**: `StudentError`, as `call` does.
         """
-        return self._observed({"jit": jit, "repeat": repeat, "run": True}, name, args, kwargs, globals or {})
+        how = {"jit": jit, "repeat": repeat, "run": True, "keys": keys}
+        return self._observed(how, name, args, kwargs, globals or {})
 
     def trace(self, name: str, *args: Any, repeat: int = 1, **kwargs: Any) -> int:
         """How many traces `repeat` calls of a student's function take under `jax.jit`. Nothing is compiled or run.
@@ -328,7 +358,9 @@ class Lab:
 
         **Raises**: `StudentError` where it cannot be traced.
         """
-        return self._observed({"jit": True, "repeat": repeat, "run": False}, name, args, kwargs, {}).traces
+        return self._observed(
+            {"jit": True, "repeat": repeat, "run": False, "keys": False}, name, args, kwargs, {}
+        ).traces
 
     def once(self, ask: "Callable[[Lab], Any]") -> Any:
         """What ``ask(lab)`` gives, asked once for a submission: for several asserts that judge the same call.
@@ -337,6 +369,21 @@ class Lab:
         assert. The value is shared, so leave it as it is.
         """
         return self._session.once(ask)
+
+    def fresh(self) -> None:
+        """Start the submission anew, in a process in which nothing but its cells has run.
+
+        For what a process keeps: state that outlives a call, what a first call costs, a peak of memory. It takes what the cells take to
+        run, and some 20 MB and 0.1 s besides; a submission gets it twenty times at most.
+        """
+        self._session.renew()
+
+    def peak_mb(self) -> float:
+        """MB that the submission's processes have held at most since they began, JAX and Python included. Seen from outside.
+
+        Compare two of them, each after `fresh`. A submission can make the figure smaller, by resetting its own high-water mark.
+        """
+        return self._session.peak_mb()
 
     def export(self, name: str, *args: Any, **kwargs: Any) -> Program:
         """A function of the student's as a program, compiled and run by a process that holds no student code.
@@ -395,6 +442,9 @@ class Lab:
                 compiles=int(answer["compiles"]),
                 other_traces=events["traces"],
                 other_compiles=events["compiles"],
+                reads=int(answer["syncs"]["read"]),
+                waits=int(answer["syncs"]["wait"]),
+                keys=tuple(_key_use(*use) for use in answer["keys"]),
                 printed=str(answer["printed"])[:4000],
                 changed_globals=tuple(str(changed) for changed in answer["changed_globals"]),
             )

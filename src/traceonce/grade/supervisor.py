@@ -54,6 +54,7 @@ _TICK_SECONDS = 0.05
 _START_SECONDS = 60.0
 _JUDGE_GRACE_SECONDS = 10.0
 _MOST_RESTARTS = 6
+_MOST_RENEWALS = 20
 _MEMORY_SIGNALS = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS})
 
 
@@ -89,6 +90,11 @@ class Result:
     peak_mb: float = 0.0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+
+
+def empty_result(submission: str, defect: str) -> dict[str, Any]:
+    """The result of a submission that nothing is known of, and whose fault that is not."""
+    return asdict(Result(submission, defect=defect))
 
 
 class HelperGone(Exception):
@@ -164,6 +170,7 @@ class Run:
         self.deadline = self.started + self.limits.seconds
         self.skipped: dict[int, str] = {}
         self.restarts = 0
+        self.renewals = 0
         self.judge_handle = -1
         self.out_of_time = False
         self.clean: Child | None = None
@@ -242,6 +249,10 @@ class Run:
             self.result.outcomes.setdefault(message.pop("assert"), []).append(message)
         elif "lost" in message:
             self._replace(message)
+        elif "fresh" in message:
+            self._renew()
+        elif "peak" in message:
+            self.report.send(json.dumps({"peak": self.student.sandbox.peak_mb()}).encode())
         elif "clean" in message:
             self._give_clean(message["clean"])
         elif "cell" in message:
@@ -267,6 +278,13 @@ class Run:
             self.skipped[message["cell"]] = finding.sentence
         if child := self._answer(finding, self._document()):
             self.restarts += 1
+            self.student = child
+
+    def _renew(self) -> None:
+        """Give the judge a new child in place of one that did nothing wrong."""
+        self._end(self.student)
+        self.renewals += 1
+        if child := self._answer(Finding("", ""), self._document()):
             self.student = child
 
     def _give_clean(self, lost: str) -> None:
@@ -301,6 +319,8 @@ class Run:
             return f"Not checked: the notebook had used up its {self.limits.seconds:g} s."
         if finding.kind == "tampering":
             return "Not checked: the notebook had interfered with the grader."
+        if self.renewals > _MOST_RENEWALS:
+            return f"Not checked: the hidden asserts ask for more than {_MOST_RENEWALS} fresh processes."
         if self.restarts >= _MOST_RESTARTS:
             return f"Not checked: the notebook had ended its process, or used up its memory, {self.restarts + 1} times."
         return ""
@@ -423,7 +443,7 @@ class Supervisor:
                 self.say({"fatal": f"The grader came to an end ({error}): {RUN_AGAIN}"})
                 os._exit(3)  # what it started dies with it
             except (TraceOnceError, OSError) as error:
-                self.say({"result": asdict(Result(job["id"], defect=str(error)))})
+                self.say({"result": empty_result(job["id"], str(error))})
 
     def _fill(self, job: dict[str, Any]) -> None:
         """Run the reference of a job's lab once, and keep what was compiled for all submissions after it."""

@@ -13,6 +13,9 @@ from traceonce.observe.holding import LetGo as LetGo
 from traceonce.observe.holding import holders as holders
 from traceonce.observe.holding import largest as largest
 from traceonce.observe.holding import let_go as let_go
+from traceonce.observe.keys import KeyUse as KeyUse
+from traceonce.observe.keys import KeyUses as KeyUses
+from traceonce.observe.keys import key_uses as key_uses
 from traceonce.observe.memory import DeviceMemory as DeviceMemory
 from traceonce.observe.memory import LiveBytes as LiveBytes
 from traceonce.observe.memory import MemorySample as MemorySample
@@ -49,6 +52,8 @@ __all__ = [
     "Held",
     "Holder",
     "HostSync",
+    "KeyUse",
+    "KeyUses",
     "LetGo",
     "LiveBytes",
     "MemorySample",
@@ -61,6 +66,7 @@ __all__ = [
     "WatchedFunction",
     "explain",
     "holders",
+    "key_uses",
     "largest",
     "let_go",
     "live_bytes",

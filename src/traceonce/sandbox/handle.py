@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from traceonce.errors import TraceOnceError
-from traceonce.sandbox.watch import memory_mb
+from traceonce.sandbox.watch import memory_mb, peak_mb
 
 NAMESPACES = "namespaces"
 
@@ -62,6 +62,10 @@ class Sandbox:
     def memory_mb(self, limit_mb: float) -> float:
         """MB that all its processes hold; see `watch.memory_mb`."""
         return memory_mb(self._pid, limit_mb) if self._pid > 0 else 0.0
+
+    def peak_mb(self) -> float:
+        """MB that its processes have held at most; see `watch.peak_mb`."""
+        return peak_mb(self._pid) if self._pid > 0 else 0.0
 
     def wait_status(self, seconds: float = 0.0) -> int | None:
         """How the child ended, as `os.waitpid` gives it; `None` while it runs, or where it was killed from outside."""

@@ -34,6 +34,11 @@ def memory_mb(root: int, limit_mb: float) -> float:
     return sum(_proportional_mb(pid, resident[pid]) for pid in family)
 
 
+def peak_mb(root: int) -> float:
+    """MB that each process below `root` has held at most, added up. Ended processes are not in it."""
+    return sum(_field_mb(Path(f"/proc/{pid}/status"), "VmHWM:") for pid in descendants(root)[1:])
+
+
 def _resident_mb(pid: int) -> float:
     return _field_mb(Path(f"/proc/{pid}/status"), "VmRSS:")
 
