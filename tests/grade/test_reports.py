@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 import pytest
 
 from traceonce.grade import reports
-from traceonce.grade.record import AssertRecord, CellRecord, Record, StudentLine
+from traceonce.grade.guide import Section
+from traceonce.grade.record import AssertRecord, CellRecord, Record, StudentLine, TaskRecord
 from traceonce.grade.summary import count_asserts, summary_html
 
 
@@ -21,6 +22,10 @@ def record(**changes):
     fields = {
         "submission": "alice", "student": "=alice", "lab": "lab90_tiny", "file": "alice.ipynb", "status": "failed",
         "score": 1.5, "max_score": 4.5, "asserts": (wrong, right, unchecked), "cells": cells,
+        "minutes": 30, "tasks": (
+            TaskRecord("step", "Task 1", 6, (Section("A <new> dict", "course/90_t/90_t.ipynb", "A-<new>-dict"),)),
+            TaskRecord("other", "Task 2", 4),
+        ),
     }  # fmt: skip
     return Record(**fields | changes)
 
@@ -78,6 +83,35 @@ def test_a_learner_reads_titles_hints_and_own_lines_and_no_note(make):
     assert "test_a" not in text
     for words in ("Build a new one.", "It is not there.", "Line 3"):
         assert words in text
+
+
+def test_feedback_says_what_the_lab_is_meant_to_take_and_where_to_look_back():
+    text = reports.feedback_text(record())
+    assert "meant to take about 30 minutes, of which the tasks that are not right yet are about 10." in text
+    assert "step (about 6 minutes)" in text
+    assert text.count("Look back at: “A <new> dict” in 90_t.ipynb") == 1  # for the assert that failed, and no other
+    page = reports.feedback_html(record())
+    assert "step (about 6 minutes)" in page
+    assert "“A &lt;new&gt; dict” in 90_t.ipynb" in page
+    assert "<a " not in page
+
+
+def test_minutes_of_two_tasks_that_share_a_heading_count_once():
+    shared = tuple(TaskRecord(name, "Task 1", 6) for name in ("step", "other"))
+    assert "are about 6." in reports.feedback_text(record(tasks=shared))
+
+
+@pytest.mark.parametrize("base", ["https://course.example/read", "https://course.example/read/"])
+def test_sections_are_links_where_the_address_of_the_course_is_known(monkeypatch, base):
+    monkeypatch.setenv(reports.COURSE_URL, base)
+    address = "https://course.example/read/90_t/90_t.ipynb#A-%3Cnew%3E-dict"
+    assert f'<a href="{address}">A &lt;new&gt; dict</a>' in reports.feedback_html(record())
+    assert f"Look back at: “A <new> dict” in {address}" in reports.feedback_text(record())
+
+
+def test_an_address_that_is_no_web_address_is_no_link(monkeypatch):
+    monkeypatch.setenv(reports.COURSE_URL, "javascript:alert(1)")
+    assert "javascript" not in reports.feedback_html(record())
 
 
 def test_the_hint_of_a_passed_assert_stays_unsaid():

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from traceonce.grade.guide import Section, read_guide
 from traceonce.grade.lab import Diagnosis, Lab, Submission
 from traceonce.sandbox.limits import Limits
 
 Status = Literal["passed", "failed", "error", "timeout", "memory", "crashed", "missing", "malformed", "tampering"]
 OutcomeKind = Literal["passed", "failed", "unchecked"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the record's form; a record of another version is made again."""
 
 _OF_DIAGNOSIS: dict[str, Status] = {"missing": "missing"}
@@ -56,6 +57,16 @@ class AssertRecord:
 
 
 @dataclass(frozen=True)
+class TaskRecord:
+    """What the lab says about a task that has hidden asserts; see `guide.TaskGuide`."""
+
+    name: str
+    heading: str = ""
+    minutes: int = 0
+    sections: tuple[Section, ...] = ()
+
+
+@dataclass(frozen=True)
 class CellRecord:
     """How a code cell of the lab ran with this submission: `reason` is empty where it ran to its end."""
 
@@ -76,6 +87,7 @@ class Record:
     - `submission`, `student`, `lab`, `file`: which one; `lab` is empty where it cannot be told.
     - `status`: `passed` means full marks; any other status can go with points for what was right.
     - `reasons`: sentences for the learner about the submission as a whole.
+    - `minutes`: what the lab is meant to take; 0 where it does not say. `tasks`: the same for each task, and where to look back.
     - `defect`: what is wrong with the grader or the hidden asserts; such a record is no grade.
     - `tier`: the isolation it ran in; empty where nothing was run.
     - `key`: what it was made from (cells, lab, hidden asserts, seed, limits), as a digest.
@@ -91,6 +103,8 @@ class Record:
     reasons: tuple[str, ...] = ()
     asserts: tuple[AssertRecord, ...] = ()
     cells: tuple[CellRecord, ...] = ()
+    minutes: int = 0
+    tasks: tuple[TaskRecord, ...] = ()
     defect: str = ""
     tier: str = ""
     seconds: float = 0.0
@@ -112,6 +126,7 @@ class Record:
                 return None
             form["asserts"] = tuple(AssertRecord(**_with_line(part)) for part in form["asserts"])
             form["cells"] = tuple(CellRecord(**_with_line(part)) for part in form["cells"])
+            form["tasks"] = tuple(TaskRecord(**_with_sections(part)) for part in form["tasks"])
             form["reasons"] = tuple(form["reasons"])
             return cls(**form)
         except (ValueError, KeyError, TypeError):
@@ -120,6 +135,10 @@ class Record:
 
 def _with_line(form: dict[str, Any]) -> dict[str, Any]:
     return form | {"where": StudentLine(**form["where"]) if form["where"] else None}
+
+
+def _with_sections(form: dict[str, Any]) -> dict[str, Any]:
+    return form | {"sections": tuple(Section(**part) for part in form["sections"])}
 
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
@@ -179,6 +198,8 @@ class Maker:
         score = sum(found.earned for found in asserts)
         most = sum(found.points for found in asserts)
         cells = tuple(self._cells())
+        guide = read_guide(self.lab)
+        tasks = (TaskRecord(name, **vars(about)) for name, about in guide.tasks.items())
         return Record(
             submission=self.submission,
             student=self.student,
@@ -190,6 +211,8 @@ class Maker:
             reasons=tuple(self._reasons()),
             asserts=asserts,
             cells=cells,
+            minutes=guide.minutes,
+            tasks=tuple(task for task in tasks if any(found.task == task.name for found in asserts)),
             defect=self.result["defect"],
             tier=self.result["tier"],
             seconds=round(self.result["seconds"], 3),

@@ -1,5 +1,7 @@
 """Reports from records: Gradescope's ``results.json``, JUnit XML, a CSV with nbgrader's columns, and a feedback page.
 
+Where ``TRACEONCE_COURSE_URL`` is set to the address under which learners find ``course/``, sections of the lessons are links.
+
 What a learner reads holds titles, hints, reasons and the learner's own lines; never an assert's source, a note for the
 teacher, or what a hidden assert had expected.
 """
@@ -8,12 +10,18 @@ import csv
 import html
 import io
 import json
+import os
 import re
 import textwrap
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
+from pathlib import PurePosixPath
+from urllib.parse import quote
 
-from traceonce.grade.record import AssertRecord, Record, StudentLine
+from traceonce.grade.guide import Section
+from traceonce.grade.record import AssertRecord, CellRecord, Record, StudentLine, TaskRecord
+
+COURSE_URL = "TRACEONCE_COURSE_URL"
 
 CSV_COLUMNS = (
     "assignment",
@@ -59,7 +67,7 @@ def gradescope(record: Record) -> str:
             "score": found.earned,
             "max_score": found.points,
             "status": "passed" if found.outcome == "passed" else "failed",
-            "output": "\n".join(_assert_lines(found)),
+            "output": "\n".join(_assert_lines(found, record)),
             "output_format": "text",
             "tags": [found.task],
             "visibility": "visible",
@@ -120,7 +128,7 @@ def junit(records: Iterable[Record]) -> str:
             )
             if found.outcome != "passed":
                 kind = "failure" if found.outcome == "failed" else "skipped"
-                lines = _assert_lines(found)
+                lines = _assert_lines(found, record)
                 ET.SubElement(case, kind, message=_xml(lines[0] if lines else "")).text = _xml("\n".join(lines))
         if not record.asserts:
             case = ET.SubElement(suite, "testcase", classname=_xml(record.submission), name=record.status)
@@ -148,16 +156,34 @@ def _summary_lines(record: Record) -> list[str]:
         lines = []
     lines += record.reasons
     failed_cells = [cell for cell in record.cells if cell.why and cell.kind == "solution"]
-    for cell in failed_cells:
-        lines.append(f"Cell {cell.grade_id}: {cell.reason}{_in_words(cell.where)}")
+    lines += [f"Cell {cell.grade_id}: {cell_sentence(cell)}" for cell in failed_cells]
+    if time := _time_sentence(record):
+        lines.append(time)
     return lines
+
+
+def _time_sentence(record: Record) -> str:
+    """What the lab is meant to take, and how much of that the tasks are that are not right yet."""
+    if not record.minutes:
+        return ""
+    whole = f"The lab is meant to take about {record.minutes} minutes"
+    open_tasks = {found.task for found in record.asserts if found.outcome != "passed"}
+    minutes = {task.heading: task.minutes for task in record.tasks if task.name in open_tasks}  # shared by its tasks
+    if not any(minutes.values()):
+        return f"{whole}."
+    return f"{whole}, of which the tasks that are not right yet are about {sum(minutes.values())}."
+
+
+def cell_sentence(cell: CellRecord) -> str:
+    """Why a cell did not run to its end."""
+    return f"{cell.reason}{_in_words(cell.where)}"
 
 
 def _in_words(where: StudentLine | None) -> str:
     return f" (line {where.line} of {where.cell}: {where.text})" if where else ""
 
 
-def _assert_lines(found: AssertRecord) -> list[str]:
+def _assert_lines(found: AssertRecord, record: Record) -> list[str]:
     if found.outcome == "passed":
         return []
     lines = [found.reason] if found.reason else []
@@ -165,7 +191,36 @@ def _assert_lines(found: AssertRecord) -> list[str]:
         lines.append(f"Line {found.where.line} of your cell {found.where.cell}: {found.where.text}")
     if found.outcome == "failed":
         lines.append(f"Hint: {found.hint}")
+        sections = _task(record, found.task).sections
+        if sections:
+            lines.append("Look back at: " + "; ".join(map(_section_in_words, sections)))
     return lines
+
+
+def _task(record: Record, name: str) -> TaskRecord:
+    return next((task for task in record.tasks if task.name == name), TaskRecord(name))
+
+
+def _section_in_words(section: Section) -> str:
+    return f"“{section.title}” in {_address(section) or _notebook(section)}"
+
+
+def _notebook(section: Section) -> str:
+    return PurePosixPath(section.notebook).name
+
+
+def _address(section: Section) -> str | None:
+    """Where a learner finds a section on the web; `None` where that was not said."""
+    base = os.environ.get(COURSE_URL, "").rstrip("/")
+    if not base.startswith(("https://", "http://")):
+        return None
+    place = quote(section.notebook.removeprefix("course/"))
+    return f"{base}/{place}" + (f"#{quote(section.anchor)}" if section.anchor else "")
+
+
+def _task_title(task: TaskRecord) -> str:
+    """A task's name, and the minutes that it is meant to take."""
+    return f"{task.name} (about {task.minutes} minutes)" if task.minutes else task.name
 
 
 def feedback_text(record: Record) -> str:
@@ -173,14 +228,22 @@ def feedback_text(record: Record) -> str:
     title = record.lab or record.file
     lines = [f"{title}: {number(record.score)} of {number(record.max_score)} points", "=" * 60]
     lines += _summary_lines(record)
-    for task in dict.fromkeys(found.task for found in record.asserts):
-        lines += ["", task, "-" * len(task)]
-        for found in record.asserts:
-            if found.task == task:
-                points = f"{number(found.earned)}/{number(found.points)}"
-                lines.append(f"[{_OUTCOME_WORDS[found.outcome]}] {found.title} ({points})")
-                lines += [textwrap.indent(line, "    ") for line in _assert_lines(found)]
+    for name in dict.fromkeys(found.task for found in record.asserts):
+        heading = _task_title(_task(record, name))
+        lines += ["", heading, "-" * len(heading), task_text(record, name)]
     return "\n".join(lines) + "\n"
+
+
+def task_text(record: Record, task: str) -> str:
+    """The asserts of one task as plain text; why there are none where it could not be graded at all."""
+    found = [one for one in record.asserts if one.task == task]
+    if not found:
+        return "\n".join(_summary_lines(record))
+    lines = []
+    for one in found:
+        lines.append(f"[{_OUTCOME_WORDS[one.outcome]}] {one.title} ({number(one.earned)}/{number(one.points)})")
+        lines += [textwrap.indent(line, "    ") for line in _assert_lines(one, record)]
+    return "\n".join(lines)
 
 
 _STYLE = """
@@ -213,13 +276,13 @@ def feedback_html(record: Record) -> str:
     score = f"{number(record.score)} of {number(record.max_score)} points"
     parts = [f"<p>{html.escape(line)}</p>" for line in _summary_lines(record)]
     for task in dict.fromkeys(found.task for found in record.asserts):
-        parts += [f"<h2>{html.escape(task)}</h2><ul>"]
-        parts += [_assert_html(found) for found in record.asserts if found.task == task]
+        parts += [f"<h2>{html.escape(_task_title(_task(record, task)))}</h2><ul>"]
+        parts += [_assert_html(found, record) for found in record.asserts if found.task == task]
         parts.append("</ul>")
     return page(f"{html.escape(record.lab or record.file)}: {score}", _STYLE, parts)
 
 
-def _assert_html(found: AssertRecord) -> str:
+def _assert_html(found: AssertRecord, record: Record) -> str:
     word = _OUTCOME_WORDS[found.outcome]
     parts = [
         f'<li class="{found.outcome}"><span class="points">{number(found.earned)}/{number(found.points)}</span>',
@@ -233,4 +296,13 @@ def _assert_html(found: AssertRecord) -> str:
             parts.append(f"<p>{html.escape(place)}</p><pre>{html.escape(found.where.text)}</pre>")
         if found.outcome == "failed":
             parts.append(f"<p>Hint: {html.escape(found.hint)}</p>")
+            if sections := _task(record, found.task).sections:
+                parts.append(f"<p>Look back at: {'; '.join(map(_section_html, sections))}</p>")
     return "".join((*parts, "</li>"))
+
+
+def _section_html(section: Section) -> str:
+    title = html.escape(section.title)
+    if address := _address(section):
+        return f'<a href="{html.escape(address)}">{title}</a>'
+    return f"“{title}” in {html.escape(_notebook(section))}"
