@@ -38,7 +38,14 @@ def grade(
     out: Annotated[Path | None, typer.Option(help="Folder for records and reports.")] = None,
     lab: Annotated[str | None, typer.Option(help="The lab, where the notebook's name does not say.")] = None,
     seed_file: Annotated[Path | None, typer.Option(help="File that holds the secret seed.")] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Submissions graded at a time.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Submissions graded at a time, on this machine.")] = 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Grade on the workers of this Dask scheduler (tcp:// or tls://)."),
+    ] = None,
+    tls_ca_file: Annotated[Path | None, typer.Option(help="The cluster's certificate authority.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate to show to the cluster.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The key of that certificate.")] = None,
     formats: Annotated[
         str, typer.Option("--format", help="Any of gradescope,junit,csv,feedback,summary.")
     ] = "gradescope,junit,csv,feedback,summary",
@@ -61,6 +68,14 @@ def grade(
         )
     from traceonce.grade import grade_paths
 
+    cluster = None
+    if scheduler is not None:
+        from traceonce.grade.cluster_address import Cluster
+
+        cluster = Cluster(scheduler, tls_ca_file, tls_cert, tls_key)
+        cluster.check()
+    elif tls_ca_file or tls_cert or tls_key:
+        raise UsageError("TLS files are for a cluster: name its --scheduler.")
     grade_paths(
         paths,
         out=out,
@@ -70,6 +85,7 @@ def grade(
         formats=tuple(filter(None, formats.split(","))),
         time_limit=time_limit,
         memory_limit=memory_limit,
+        cluster=cluster,
     )
 
 

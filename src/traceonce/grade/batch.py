@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
@@ -28,6 +28,11 @@ from traceonce.grade.stopping import stop_on_signals
 from traceonce.grade.summary import summary_html
 from traceonce.grade.supervisor import RUN_AGAIN
 from traceonce.sandbox.limits import Limits
+
+if TYPE_CHECKING:
+    from traceonce.grade.cluster_address import Cluster
+
+RUN_SUPERVISOR = (sys.executable, "-P", "-s", "-m", "traceonce.grade.supervisor")
 
 FORMATS = ("gradescope", "junit", "csv", "feedback", "summary")
 
@@ -96,7 +101,7 @@ def grade_submissions(
     pending: dict[str, Work] = {}
     source = iter(works)
     labs: set[str] = set()
-    with _supervisor(workers, seed, _compiled_folder() if share_compiled else None) as (say, answers):
+    with _supervisor(workers, seed, compiled_folder() if share_compiled else None) as (say, answers):
         exhausted = False
         while True:
             while not exhausted and len(pending) < 2 * workers:
@@ -104,31 +109,33 @@ def grade_submissions(
                 if work is None:
                     exhausted = True
                 elif not work.gradable:
-                    yield _unread(work, seed, limits, root)
+                    yield unread(work, seed, limits, root)
                 else:
                     if work.id in pending:
                         raise UsageError(f"Two submissions are named {work.id!r}: give each a name of its own.")
                     pending[work.id] = work
-                    assert work.lab is not None
-                    digest = _lab_digest(work, root)
-                    if digest not in labs:
-                        labs.add(digest)
-                        say({"lab": {"digest": digest, "cells": [cell.as_source() for cell in work.lab.code]}})
-                    say({"job": _job(work, limits, root) | {"lab": digest}})
+                    lab = lab_request(work, root)
+                    if lab["digest"] not in labs:
+                        labs.add(lab["digest"])
+                        say({"lab": lab})
+                    say({"job": job_of(work, limits, root) | {"lab": lab["digest"]}})
             if not pending:
                 say({"finish": True})
                 return
             result = next(answers)
             work = pending.pop(result["id"])
-            yield _record(work, result, limits, _key(work, seed, limits, root))
+            yield record_of(work, result, seed, limits, root)
 
 
-def _record(work: Work, result: Mapping[str, Any], limits: Limits, key: str) -> Record:
+def record_of(work: Work, result: Mapping[str, Any], seed: bytes, limits: Limits, root: Path) -> Record:
+    """The record of a submission that was graded; `result` is the supervisor's."""
     assert work.lab is not None
+    key = _key(work, seed, limits, root)
     return Maker(work.id, work.student, work.read, work.lab, result, limits, key).record()
 
 
-def _unread(work: Work, seed: bytes, limits: Limits, root: Path) -> Record:
+def unread(work: Work, seed: bytes, limits: Limits, root: Path) -> Record:
+    """The record of a submission of which nothing can be graded."""
     lab = work.read.lab or next((name for name in lab_names(root) if name in work.read.path.name), None)
     most = points_of(hidden_file(root, lab)) if lab and lab in lab_names(root) else 0.0
     key = _key(work, seed, limits, root)
@@ -147,7 +154,7 @@ def points_of(hidden: Path) -> float:
     return float(sum(ast.literal_eval(value) for value in values))
 
 
-def _compiled_folder() -> str | None:
+def compiled_folder() -> str | None:
     """Where compiled programs are kept between runs; `None` where this user has no such place."""
     folder = Path(platformdirs.user_cache_dir("traceonce")) / "compiled"
     try:
@@ -157,15 +164,16 @@ def _compiled_folder() -> str | None:
     return str(folder) if os.access(folder, os.W_OK) else None
 
 
-def _lab_digest(work: Work, root: Path) -> str:
-    """Of everything that decides what the reference compiles."""
+def lab_request(work: Work, root: Path) -> dict[str, Any]:
+    """A submission's lab for a supervisor: its code, and a digest of everything that decides what the reference compiles."""
     assert work.lab is not None
     hidden = hidden_file(root, work.lab.name)
     text = hidden.read_text("utf-8") if hidden.is_file() else ""
-    return hashlib.sha256(json.dumps([asdict(work.lab), text]).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps([asdict(work.lab), text]).encode()).hexdigest()
+    return {"digest": digest, "cells": [cell.as_source() for cell in work.lab.code]}
 
 
-def _job(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
+def job_of(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
     """What the supervisor needs: given cells are the lab's, solution cells the submission's."""
     assert work.lab is not None
     return {
@@ -185,10 +193,9 @@ def _job(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
 @contextlib.contextmanager
 def _supervisor(workers: int, seed: bytes, compiled: str | None) -> Iterator[tuple[Any, Iterator[dict[str, Any]]]]:
     """A running supervisor: a function that sends it a request, and its answers."""
-    command = [sys.executable, "-P", "-s", "-m", "traceonce.grade.supervisor"]
     # A session of its own: an interrupt at the terminal is for the one who can decide what to keep.
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        RUN_SUPERVISOR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -292,14 +299,20 @@ def grade_paths(
     time_limit: float = 60.0,
     memory_limit: int = 2048,
     root: Path | None = None,
+    cluster: "Cluster | None" = None,
 ) -> list[Record]:
     """Grade notebooks and folders of them; records and reports go to `out`. What was graded before is not graded again.
+
+    **Arguments**
+
+    - `workers`: submissions at a time on this machine.
+    - `cluster`: grade there instead; then `workers` counts for nothing.
 
     **Raises**: `UsageError` for paths, formats or limits that make no sense; `TraceOnceError` where a seed, the output
     folder or the sandbox is not to be had, or where the grader failed on a submission.
     """
     _check_usage(formats, time_limit, memory_limit)
-    _check_environment()
+    _check_environment(cluster)
     root = root or find_root()
     limits = Limits.for_submission(seconds=time_limit, memory_mb=memory_limit)
     fixed = load_lab(lab, root=root) if lab else None
@@ -317,8 +330,23 @@ def grade_paths(
                 todo.append(work)
         # For one or two submissions, running the reference first would cost more than it saves.
         shared = len(todo) > _FEW
-        stream = grade_submissions(todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared)
         with Progress(total=len(works), done=len(records)) as progress, stop_on_signals() as stop:
+            if cluster is None:
+                stream = grade_submissions(
+                    todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared
+                )
+            else:
+                from traceonce.grade.cluster import grade_on_cluster  # importing Dask takes a second
+
+                stream = grade_on_cluster(
+                    todo,
+                    cluster=cluster,
+                    seed=seed,
+                    limits=limits,
+                    root=root,
+                    share_compiled=shared,
+                    tell=progress.note,
+                )
             try:
                 # Closed whatever happens, so that nothing is graded on while the reports are written.
                 with contextlib.closing(stream):
@@ -352,12 +380,16 @@ def _check_usage(formats: tuple[str, ...], time_limit: float, memory_limit: int)
         raise UsageError("The memory limit must be at least 512 MB: Python with JAX takes about 250 MB of it.")
 
 
-def _check_environment() -> None:
+def _check_environment(cluster: "Cluster | None") -> None:
     """The judge needs more than a learner's environment has."""
-    if missing := [name for name in ("pytest", "flatbuffers") if importlib.util.find_spec(name) is None]:
+    needed, extra = ["pytest", "flatbuffers"], "grade"
+    if cluster is not None:
+        needed.append("distributed")
+        extra = "cluster"
+    if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
         raise TraceOnceError(
             f"Grading needs {' and '.join(missing)}, which this environment does not have: run `make env KIND=dev` in the "
-            "checkout, or `pip install 'traceonce[grade]'`."
+            f"checkout, or `pip install 'traceonce[{extra}]'`."
         )
 
 

@@ -52,6 +52,13 @@ class Progress:
         else:
             print(line, file=sys.stderr, flush=True)
 
+    def note(self, sentence: str) -> None:
+        """Show a sentence about the work itself."""
+        if self.bar:
+            self.bar.console.print(escape(sentence), highlight=False)
+        else:
+            print(sentence, file=sys.stderr, flush=True)
+
     def summarise(self, records: Sequence[Record], folder: Path) -> None:
         """The last lines: how many of which status, and where everything is."""
         counts = Counter(record.status for record in records)
