@@ -92,8 +92,19 @@ def grade(
 @app.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Instead, start the grader's sandbox and try every way out of it.")
+    ] = False,
 ) -> None:
     """Look at this machine: versions, devices, memory caps, caches; say what to do. Exit 1 where something fails."""
+    if sandbox:
+        from traceonce.doctor.findings import as_json as in_json
+        from traceonce.doctor.findings import as_text, exit_code
+        from traceonce.grade.selftest import examine_sandbox
+
+        findings = examine_sandbox()
+        print(in_json(findings) if as_json else as_text(findings))
+        raise typer.Exit(exit_code(findings))
     from traceonce.doctor import doctor as run
 
     raise typer.Exit(run(as_json_document=as_json))

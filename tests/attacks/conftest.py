@@ -9,9 +9,10 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "grade")]
 
 import tinylab  # noqa: E402
-from attack_cells import ATTACKS, NETWORK, READ_ALL_FILES, SEED, WRONG  # noqa: E402
+from attack_cells import ATTACKS, READ_ALL_FILES, SEED, WRONG  # noqa: E402
 
 from traceonce.grade import grade_paths  # noqa: E402
+from traceonce.grade.breakouts import NETWORK  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,9 @@ STUDENT = 1000
 """User and group id of student code, as it sees itself."""
 
 _NOBODY = 65534
-_ADDRESS_SPACE_SLACK_MB = 256
+ADDRESS_SPACE_SLACK_MB = 256
+"""MB of address space beyond the limit on memory: what is mapped and never touched."""
+
 _confined = False
 
 
@@ -258,7 +260,7 @@ def end_strays() -> None:
 def _set_rlimits(limits: Limits) -> None:
     seconds = int(limits.seconds) + 2
     mapped_pages = int(Path("/proc/self/statm").read_text().split()[0])
-    address_space = mapped_pages * resource.getpagesize() + (limits.memory_mb + _ADDRESS_SPACE_SLACK_MB) * 2**20
+    address_space = mapped_pages * resource.getpagesize() + (limits.memory_mb + ADDRESS_SPACE_SLACK_MB) * 2**20
     for which, most in (
         (resource.RLIMIT_AS, address_space),
         (resource.RLIMIT_CPU, seconds),
