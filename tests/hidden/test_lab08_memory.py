@@ -1,11 +1,10 @@
 """Hidden asserts of lab 08.
 
 Two programs are exported, one for `normal_equations` and one for `spread`; a process without student code says what they give and
-what XLA plans. Everything is compared with the same formulas in float64, and the masks of the noise with threefry in NumPy.
+what XLA plans. Everything is compared with the same formulas in float64, and the cells that keys drop with threefry in NumPy.
 
-Temporaries for 4003 rows: 0.14 to 0.45 MB in blocks of 128, 2.0 MB at once and 2.2 MB in an unrolled loop; budget 0.6 MB. For 101
-keys: 0.04 MB for a scan, 0.5 MB for `lax.map` in chunks of 8, 6.6 MB for the wide vmap; budget 1.2 MB. The programs of right
-answers have 100 to 250 operations, and an unrolled loop over the keys has thousands.
+Temporaries for 4003 rows: 0.14 to 0.45 MB in blocks of 128, 2.0 MB at once and in an unrolled loop; budget 0.6 MB. For 101 keys:
+0.04 MB for a scan, 0.5 MB for `lax.map` in chunks of 8, 6.6 MB for the wide vmap; budget 1.2 MB.
 
 Errors: a right float32 answer is within 6e-7 of the largest entry of the normal equations, bfloat16 features are off by 1e-4 with
 float32 sums. Scores lie in the hundreds with a standard deviation near 1, so that the mean of squares loses the variance to
@@ -17,9 +16,12 @@ import pytest
 
 from traceonce.grade.hidden import Host, Key, StudentError, graded
 
-ROWS, IMAGES, KEYS = 4003, 64, 101
+ROWS, KEYS, IMAGES = (
+    (3907, 3989, 4001),
+    (83, 89, 97),
+    64,
+)  # one of them each: primes, and none of the visible asserts' numbers
 ROWS_BUDGET, KEYS_BUDGET = 600_000, 1_200_000
-OPERATIONS = 600
 FRAMES, FRAME = 64, (96, 128)
 
 
@@ -43,8 +45,9 @@ def features(given, x):
 def rows_and_program(lab):
     """(f.T f, f.T y, strength) in float64, and the program for the same data."""
     given = network(lab)
-    x = lab.rng.uniform(0, 1, (ROWS, 16)).astype("float32")
-    y = lab.rng.normal(0, 1, ROWS).astype("float32")
+    rows = int(lab.rng.choice(ROWS))
+    x = lab.rng.uniform(0, 1, (rows, 16)).astype("float32")
+    y = lab.rng.normal(0, 1, rows).astype("float32")
     strength = float(lab.rng.uniform(20, 80))
     f = features(given, x)
     return f.T @ f, f.T @ np.float64(y), strength, lab.export("normal_equations", given, x, y, strength)
@@ -73,24 +76,16 @@ def furthest(got, expected):
 @graded(
     points=2,
     task="normal_equations",
-    title="Every row counts once in the products of features",
-    hint="f.T @ f should be the sum over all rows. Look at the short last block: it should not be left out, and rows of zeros that fill it "
-    "have features of their own. Blocks add up; a mean of blocks is another number. NumPy on a tracer cannot be exported.",
+    title="Every row counts once in both sums",
+    hint="f.T @ f and f.T @ y should be the sum over all rows, each with its own target. Look at the short last block: it should not be left "
+    "out, and rows of zeros that fill it have features of their own. Blocks add up, and a mean of blocks is another number. NumPy on a tracer "
+    "cannot be exported.",
 )
 def test_every_row_counts_once(lab):
-    gram, _, _, program = lab.once(rows_and_program)
-    assert furthest(off_diagonal(gram_and_moment(program)[0]), off_diagonal(gram)) <= 2e-3
-
-
-@graded(
-    points=1,
-    task="normal_equations",
-    title="The targets are summed over the same rows",
-    hint="f.T @ y should pair each row's features with its own target, in the last block as well, and sum over all rows.",
-)
-def test_targets_belong_to_their_rows(lab):
-    _, moment, _, program = lab.once(rows_and_program)
-    assert furthest(gram_and_moment(program)[1], moment) <= 5e-3
+    gram, moment, _, program = lab.once(rows_and_program)
+    got_gram, got_moment = gram_and_moment(program)
+    assert furthest(off_diagonal(got_gram), off_diagonal(gram)) <= 2e-3
+    assert furthest(got_moment, moment) <= 5e-3
 
 
 @graded(
@@ -110,7 +105,7 @@ def test_strength_is_added_once(lab):
     title="The sums are float32, as in one shot",
     hint="Only the order of the additions should differ from one shot: a difference in the seventh digit. Features or sums in bfloat16 or "
     "float16 have fewer digits than that, also where the sum is float32 again.",
-    needs=("test_every_row_counts_once", "test_targets_belong_to_their_rows"),
+    needs=("test_every_row_counts_once",),
 )
 def test_sums_keep_their_precision(lab):
     gram, moment, _, program = lab.once(rows_and_program)
@@ -162,7 +157,7 @@ def keys_and_program(lab):
     """The scores (keys, images) without the offset, in float64, the offset, and the program for the same data."""
     given = network(lab)
     x = lab.rng.uniform(0, 1, (IMAGES, 16)).astype("float32")
-    data = lab.rng.integers(1, 2**32, (KEYS, 2), dtype="uint32")
+    data = lab.rng.integers(1, 2**32, (int(lab.rng.choice(KEYS)), 2), dtype="uint32")
     dropped = np.float64(x) * kept_cells(data)[:, None, :] / 0.8
     scores = features(given, dropped) @ np.float64(given["w"])
     return scores, float(given["b"]), lab.export("spread", given, x, Key("threefry2x32", data))
@@ -214,22 +209,12 @@ def test_variance_survives_an_offset(lab):
     points=3,
     task="spread",
     title="The plan holds a few samples, not all of them",
-    hint="For 64 rows and 101 keys the compiler should plan at most 1.2 MB of temporaries. A wide vmap holds the features of all samples; a "
-    "chunk of all keys is a wide vmap. del and gc.collect() free Python's names, and have no part in the plan.",
+    hint="For 64 rows and 101 keys the compiler should plan at most 1.2 MB of temporaries. A wide vmap holds the features of all samples. A "
+    "chunk of all keys is a wide vmap, and so is a Python loop, which is unrolled. del and gc.collect() free Python's names, and have no part "
+    "in the plan.",
 )
 def test_keys_stay_in_the_budget(lab):
     assert lab.once(keys_and_program)[2].temporaries <= KEYS_BUDGET
-
-
-@graded(
-    points=1,
-    task="spread",
-    title="The program does not grow with the keys",
-    hint="The program should have one body for all keys. A Python loop that collects scores in a list is unrolled while tracing: a copy of "
-    "the network for each key. lax.map and lax.scan trace it once.",
-)
-def test_program_does_not_grow_with_the_keys(lab):
-    assert lab.once(keys_and_program)[2].operations <= OPERATIONS
 
 
 # pack and unpack ------------------------------------------------------------------------------------------------------
@@ -264,7 +249,7 @@ def shapes_in_frame(lab, shape=(331, 509)):
     task="pack",
     title="The mask comes back, whatever its height and width",
     hint="Heights and widths are no multiples of 8. np.packbits fills up to a whole byte, at the end of the array or of every row with "
-    "axis=1, and what was filled up should be cut off at the same place. Look at the last columns, and at the order of bits.",
+    "axis=1, and what was filled up should be cut off at the same place. Look at the last columns, at the order of bits, and for bool.",
 )
 def test_mask_comes_back(lab):
     for shape in ((37, 53), (3, 130)):
@@ -451,7 +436,7 @@ def test_too_large_mask_drops_nothing(lab):
     task="mask_cache",
     title="A forgotten mask is decoded anew, and its room is free",
     hint="After forget(name) the next get should decode, the room of the old mask should be free for others, and a name that is not kept "
-    "should be no error. What a second dict still holds is stale.",
+    "should be no error. The others stay. What a second dict still holds is stale.",
 )
 def test_forgotten_mask_is_decoded_anew(lab):
     sizes = dict.fromkeys(NAMES, 300)

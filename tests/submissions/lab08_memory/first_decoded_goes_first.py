@@ -1,0 +1,27 @@
+# ---
+# kind: wrong
+# trap: drops the first that was decoded, however often it was asked for
+# fails: test_longest_unasked_goes_first
+# hint: The first that was decoded
+# ---
+
+# %% nbgrader={"grade_id": "mask_cache"}
+class MaskCache:
+    def __init__(self, decode, budget):
+        self.decode, self.budget, self.kept = decode, budget, {}
+
+    def size(self):
+        return sum(mask.nbytes for mask in self.kept.values())
+
+    def get(self, name):
+        if name in self.kept:
+            return self.kept[name]
+        mask = self.decode(name)
+        if mask.nbytes <= self.budget:
+            while self.size() + mask.nbytes > self.budget:
+                del self.kept[next(iter(self.kept))]
+            self.kept[name] = mask
+        return mask
+
+    def forget(self, name):
+        self.kept.pop(name, None)

@@ -1,0 +1,28 @@
+# ---
+# kind: wrong
+# trap: forget does nothing, so that a changed mask stays
+# fails: test_forgotten_mask_is_decoded_anew
+# hint: the next get should decode
+# ---
+
+# %% nbgrader={"grade_id": "mask_cache"}
+class MaskCache:
+    def __init__(self, decode, budget):
+        self.decode, self.budget, self.kept = decode, budget, {}
+
+    def size(self):
+        return sum(mask.nbytes for mask in self.kept.values())
+
+    def get(self, name):
+        if name in self.kept:
+            self.kept[name] = self.kept.pop(name)
+            return self.kept[name]
+        mask = self.decode(name)
+        if mask.nbytes <= self.budget:
+            while self.size() + mask.nbytes > self.budget:
+                del self.kept[next(iter(self.kept))]
+            self.kept[name] = mask
+        return mask
+
+    def forget(self, name):
+        pass

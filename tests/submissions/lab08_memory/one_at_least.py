@@ -1,0 +1,19 @@
+# ---
+# kind: wrong
+# trap: gives 1 where nothing fits
+# fails: test_nothing_fits
+# hint: 1 dies
+# ---
+
+# %% nbgrader={"grade_id": "largest_chunk"}
+def largest_chunk(start, n, budget_mb):
+    def fits(chunk):
+        process = start()
+        process.run(chunk)
+        return process.returncode is None and process.peak_mb <= budget_mb
+
+    low, high = 1, n
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

@@ -1,0 +1,26 @@
+# ---
+# kind: wrong
+# trap: makes room for a mask that can never fit
+# fails: test_too_large_mask_drops_nothing
+# hint: they need not make room
+# ---
+
+# %% nbgrader={"grade_id": "mask_cache"}
+class MaskCache:
+    def __init__(self, decode, budget):
+        self.decode, self.budget, self.kept = decode, budget, {}
+
+    def size(self):
+        return sum(mask.nbytes for mask in self.kept.values())
+
+    def get(self, name):
+        if name in self.kept:
+            self.kept[name] = self.kept.pop(name)
+            return self.kept[name]
+        self.kept[name] = mask = self.decode(name)
+        while self.size() > self.budget:
+            del self.kept[next(iter(self.kept))]
+        return mask
+
+    def forget(self, name):
+        self.kept.pop(name, None)
