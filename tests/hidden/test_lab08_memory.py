@@ -419,15 +419,16 @@ def test_longest_unasked_goes_first(lab):
 @graded(
     points=1,
     task="mask_cache",
-    title="A mask larger than the budget drops nothing",
-    hint="A mask that can never fit should be handed out and not kept, and the others should stay: they need not make room for what has none.",
+    title="A mask larger than the budget drops nothing, and one as large as it is kept",
+    hint="A mask that can never fit should be handed out and not kept, and the others should stay: they need not make room for what has none. A mask of exactly the budget "
+    "fits, and is kept alone.",
 )
 def test_too_large_mask_drops_nothing(lab):
-    sizes = {name: int(lab.rng.integers(200, 300)) for name in NAMES[:3]} | {"huge": 2000}
-    asks = [*NAMES[:3], "huge", *NAMES[:3], "huge"]
+    sizes = {name: int(lab.rng.integers(200, 300)) for name in NAMES[:3]} | {"huge": 2000, "whole": 1000}
+    asks = [*NAMES[:3], "huge", *NAMES[:3], "huge", "whole", "whole"]
     decoded, right, alive = asked(lab, sizes, asks, 1000)
     assert all(right)
-    assert decoded == [True] * 4 + [False] * 3 + [True]
+    assert decoded == [True] * 4 + [False] * 3 + [True, True, False]
     assert max(alive) <= 1000
 
 

@@ -1,8 +1,8 @@
 # ---
 # kind: wrong
-# trap: forget clears the cache
-# fails: test_forgotten_mask_is_decoded_anew
-# hint: The others stay
+# trap: keeps what is smaller than the budget alone
+# fails: test_too_large_mask_drops_nothing
+# hint: exactly the budget
 # ---
 
 # %% nbgrader={"grade_id": "mask_cache"}
@@ -18,11 +18,11 @@ class MaskCache:
             self.kept[name] = self.kept.pop(name)
             return self.kept[name]
         mask = self.decode(name)
-        if mask.nbytes <= self.budget:
+        if mask.nbytes < self.budget:
             while self.size() + mask.nbytes > self.budget:
                 del self.kept[next(iter(self.kept))]
             self.kept[name] = mask
         return mask
 
     def forget(self, name):
-        self.kept.clear()
+        self.kept.pop(name, None)

@@ -1,0 +1,30 @@
+# ---
+# kind: wrong
+# trap: a dict that belongs to the class, and so to every cache
+# fails: test_right_mask_is_given
+# hint: every name its own
+# ---
+
+# %% nbgrader={"grade_id": "mask_cache"}
+class MaskCache:
+    kept = {}
+
+    def __init__(self, decode, budget):
+        self.decode, self.budget = decode, budget
+
+    def size(self):
+        return sum(mask.nbytes for mask in self.kept.values())
+
+    def get(self, name):
+        if name in self.kept:
+            self.kept[name] = self.kept.pop(name)
+            return self.kept[name]
+        mask = self.decode(name)
+        if mask.nbytes <= self.budget:
+            while self.size() + mask.nbytes > self.budget:
+                del self.kept[next(iter(self.kept))]
+            self.kept[name] = mask
+        return mask
+
+    def forget(self, name):
+        self.kept.pop(name, None)
