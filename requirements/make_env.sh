@@ -411,6 +411,8 @@ pins() {
     {
         compile dev $project --extra dev
         compile learn $project --constraint .bootstrap/pins/dev.txt
+        # What an autograder installs beside the project's wheel: what learners have, and what a judge needs.
+        compile grade pyproject.toml requirements/lock.in --extra grade --constraint .bootstrap/pins/dev.txt
         # The same without lock.in: whatever JAX is newest within pyproject.toml's bounds.
         compile latest pyproject.toml requirements/build.in --extra dev
         for cuda in cuda12 cuda13; do

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from traceonce.bundle.commands import app as bundle
 from traceonce.errors import TraceOnceError, UsageError
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 author = typer.Typer(no_args_is_help=True, help="For the people who write the course.")
 app.add_typer(author, name="author")
+app.add_typer(bundle, name="bundle")
 
 
 @app.command()

@@ -43,14 +43,19 @@ def refuse_existing(out: Path, *, force: bool) -> None:
         raise UsageError(f"{out} is there already: choose another --out, or say --force to replace it.")
 
 
+def refuse_as_file(out: Path, *, force: bool) -> None:
+    """The same for a file. **Raises**: `UsageError` for a folder as well, which is never replaced by a file."""
+    if out.is_dir():
+        raise UsageError(f"{out} is a folder: give --out the name of a file, such as {out / 'bundle.zip'}.")
+    refuse_existing(out, force=force)
+
+
 def write_zip(out: Path, parts: Parts, *, force: bool) -> None:
     """Write an archive. The same parts give the same bytes: times are fixed and names are sorted.
 
     **Raises**: `UsageError` for a place that is taken or is a folder; `TraceOnceError` where it cannot be written.
     """
-    if out.is_dir():
-        raise UsageError(f"{out} is a folder: give --out the name of a file, such as {out / 'bundle.zip'}.")
-    refuse_existing(out, force=force)
+    refuse_as_file(out, force=force)
     with _sentences(out), _beside(out) as part:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, found in sorted(parts.items()):

@@ -154,7 +154,7 @@ class Submission:
 
 
 def find_root(start: Path | None = None) -> Path:
-    """The folder that holds ``solutions/``.
+    """The folder that holds the labs: ``solutions/``, or in a learner's copy of the course ``labs/`` alone.
 
     The checkout that holds this package comes first: a grader started inside a folder of submissions must not take a
     ``solutions/`` that came with one of them. Without such a checkout, `start` (the current folder by default) and
@@ -169,25 +169,31 @@ def find_root(start: Path | None = None) -> Path:
             return folder
     raise TraceOnceError(
         f"No course is found at {here} or above it: run this inside a checkout of the course, "
-        "which has a folder solutions/ with the labs."
+        "which has the labs in a folder solutions/ or labs/."
     )
 
 
 def _holds_labs(folder: Path) -> bool:
-    return any(_LAB_NAME.fullmatch(path.stem) for path in (folder / "solutions").glob("lab*.py"))
+    return bool(_sources(folder))
 
 
 def lab_names(root: Path | None = None) -> tuple[str, ...]:
     """The names of all labs of the course, sorted."""
-    solutions = (root or find_root()) / "solutions"
-    return tuple(sorted(path.stem for path in solutions.glob("lab*.py") if _LAB_NAME.fullmatch(path.stem)))
+    return tuple(sorted(_sources(root or find_root())))
+
+
+def _sources(root: Path) -> dict[str, Path]:
+    """The file of each lab by its name. A learner's copy has no solutions: there a lab is its starter."""
+    solutions = {path.stem: path for path in (root / "solutions").glob("lab*.py") if _LAB_NAME.fullmatch(path.stem)}
+    starters = {path.stem: path for path in (root / "labs").glob("lab*.ipynb") if _LAB_NAME.fullmatch(path.stem)}
+    return solutions or starters
 
 
 # Reading a lab --------------------------------------------------------------------------------------------------------
 
 
 def load_lab(name_or_path: str | Path, *, root: Path | None = None) -> Lab:
-    """A lab by its name (from ``solutions/<name>.py``), or from a ``.py`` or ``.ipynb`` file.
+    """A lab by its name (from ``solutions/<name>.py``, see `find_root`), or from a ``.py`` or ``.ipynb`` file.
 
     **Raises**: `UsageError` where there is no such lab; `TraceOnceError` where the file is not a lab.
     """
@@ -196,7 +202,7 @@ def load_lab(name_or_path: str | Path, *, root: Path | None = None) -> Lab:
         names = lab_names(root)
         if name_or_path not in names:
             raise UsageError(f"There is no lab {name_or_path!r}: the labs are {', '.join(names) or 'none yet'}.")
-        path = (root or find_root()) / "solutions" / f"{name_or_path}.py"
+        path = _sources(root or find_root())[name_or_path]
     if not path.is_file():
         raise UsageError(f"There is no lab at {path}: give a lab's name, or the path of its .py or .ipynb.")
     raw = _cells_of_script(path) if path.suffix == ".py" else _cells_of_notebook(path)
@@ -376,7 +382,7 @@ def _lab_by_name(named: str | None, path: Path, root: Path | None) -> Lab | Diag
 
 
 def _cached_lab(name: str, root: Path | None) -> Lab:
-    source = (root or find_root()) / "solutions" / f"{name}.py"
+    source = _sources(root or find_root())[name]
     return _load_version(source, source.stat().st_mtime_ns)
 
 

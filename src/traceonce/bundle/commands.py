@@ -1,0 +1,63 @@
+"""``traceonce bundle``: the course, packed for where it is used."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Pack the course for nbgrader, for Gradescope, or for learners.")
+
+_Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
+_SeedFile = Annotated[
+    Path | None, typer.Option(help="File with the secret seed of the random inputs; a new one is made without.")
+]
+
+
+@app.command()
+def nbgrader(
+    out: Annotated[Path, typer.Option(help="The course folder to make.")],
+    lab: Annotated[list[str] | None, typer.Option(help="A lab; may be given more than once. All by default.")] = None,
+    seed_file: _SeedFile = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Bring a folder up to date. Gradebook, submissions and seed stay.")
+    ] = False,
+) -> None:
+    """Make a course folder for nbgrader: points come from hidden asserts, run in the sandbox."""
+    from traceonce.bundle.nbgrader_course import bundle_nbgrader
+
+    labs = bundle_nbgrader(labs=lab or [], out=out, seed_file=seed_file, force=force)
+    print(
+        f"Made {out} with {', '.join(labs)}: its README.md says what to do next. Keep {out / 'traceonce'} from students."
+    )
+
+
+@app.command()
+def gradescope(
+    lab: Annotated[str, typer.Option(help="The lab.")],
+    out: Annotated[Path, typer.Option(help="The archive to make, such as lab01.zip.")],
+    seed_file: _SeedFile = None,
+    time_limit: Annotated[float, typer.Option(help="Seconds a submission may take in total.")] = 60.0,
+    memory_limit: Annotated[int, typer.Option(help="MB of memory that student code may use.")] = 512,
+    force: _Force = False,
+) -> None:
+    """Make the autograder archive of one lab for Gradescope."""
+    from traceonce.bundle.gradescope import bundle_gradescope
+
+    made = bundle_gradescope(
+        lab=lab, out=out, seed_file=seed_file, time_limit=time_limit, memory_limit=memory_limit, force=force
+    )
+    print(
+        f"Made {out}: {made.points:g} points, for a container of {made.container_mb} MB or more. It holds hidden asserts."
+    )
+
+
+@app.command()
+def students(
+    out: Annotated[Path, typer.Option(help="The archive to make, such as course.zip.")],
+    force: _Force = False,
+) -> None:
+    """Make an archive of the course for learners: no solutions, no hidden asserts, no history."""
+    from traceonce.bundle.students import bundle_students
+
+    files = bundle_students(out=out, force=force)
+    print(f"Made {out} with {files} files; no text of a solution or of a hidden assert is in it.")
