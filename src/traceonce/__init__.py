@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from traceonce.observe import watch as watch
     from traceonce.observe import watch_memory as watch_memory
     from traceonce.show import chart as chart
+    from traceonce.show import layout as layout
     from traceonce.show import predict as predict
     from traceonce.show import progress as progress
 
@@ -35,6 +36,7 @@ _HOME = {
     "watch": "traceonce.observe",
     "watch_memory": "traceonce.observe",
     "chart": "traceonce.show",
+    "layout": "traceonce.show",
     "predict": "traceonce.show",
     "progress": "traceonce.show",
 }
@@ -43,6 +45,7 @@ __all__ = [
     "chart",
     "explain",
     "holders",
+    "layout",
     "let_go",
     "plan",
     "predict",

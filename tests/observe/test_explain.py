@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import OrderedDict
+from itertools import pairwise
 
 import equinox as eqx
 import jax
@@ -550,6 +551,37 @@ def test_an_array_placed_on_another_device_is_named():
         [sys.executable, "-c", TWO_DEVICES], env=environment, capture_output=True, text=True, check=True, timeout=120
     )
     assert ran.stdout.strip() == "1 2 [('sharding', 'x')]"
+
+
+EIGHT_DEVICES = """
+import jax, numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
+from traceonce import explain, watch
+x = np.ones((16, 8), np.float32)
+for kind in (AxisType.Explicit, AxisType.Auto):
+    step = watch(jax.jit(lambda x: x + 1))
+    mesh = jax.make_mesh((8,), ("rows",), axis_types=(kind,))
+    step(x)
+    for spec in (P(), P("rows"), P("rows", None), P(None, "rows")):
+        step(jax.device_put(x, NamedSharding(mesh, spec)))
+    for one in explain(step):
+        print(one.step, *map(str, one.changes), one.doubt)
+"""
+
+
+def test_a_layout_in_the_type_explains_a_retrace_and_another_one_a_compile():
+    """Explicit axes stand in the type, so that each layout is traced; automatic ones do not, and a mesh of either kind does."""
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    ran = subprocess.run(
+        [sys.executable, "-c", EIGHT_DEVICES], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    placed = ["P() on (rows=8)", "P('rows') on (rows=8)", "P(None, 'rows') on (rows=8)"]
+    changes = [f"sharding x: {before} -> {after} " for before, after in pairwise(placed)]
+    lines = ran.stdout.splitlines()
+    assert lines[1:3] == [f"retrace {change}" for change in changes]
+    assert lines[4:] == [f"recompile {change}" for change in changes]
+    for line in (lines[0], lines[3]):
+        assert line == f"retrace committed x: uncommitted -> committed to {placed[0]} "
 
 
 def test_what_is_printed_names_program_call_path_and_repair():

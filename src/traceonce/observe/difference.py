@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
+from jax.sharding import AxisType, NamedSharding
 
 from traceonce.observe import evidence
 from traceonce.observe.signature import (
@@ -40,7 +41,7 @@ Cause = Literal[
 RETRACES = frozenset(
     ("shape", "dtype", "weak", "static", "structure", "leaf", "keyword", "function", "config", "transform")
 )
-"""Causes that make JAX run the Python function again. The others compile anew what was traced before."""
+"""Causes that always make JAX run the Python function again. The others do where the array's type changed with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,19 @@ class Change:
     - `cause`: the kind of difference, in one word.
     - `path`: which argument, and where in it: `batch['x']`; `""` for what stands beside the arguments.
     - `old`, `new`: the two sides, as a reader would write them.
+    - `in_type`: whether a layout changed that is part of the array's type: another mesh, or another place along explicit axes.
     """
 
     cause: Cause
     path: str
     old: str
     new: str
+    in_type: bool = False
+
+    @property
+    def retraces(self) -> bool:
+        """Whether this change makes JAX run the Python function again, not only compile."""
+        return self.in_type or self.cause in RETRACES
 
     def __str__(self) -> str:
         where = f" {self.path}:" if self.path else ":"
@@ -174,7 +182,8 @@ def _argument_changes(name: str, old: Argument, new: Argument) -> Iterator[Chang
     if old.how != new.how:
         yield Change("keyword", name, f"passed as {old.how}", f"passed as {new.how}")
     if (old.structure is None) != (new.structure is None):
-        yield Change("static", name, *("static" if a.structure is None else "traced" for a in (old, new)))
+        roles = ["static" if side.structure is None else "traced" for side in (old, new)]
+        yield Change("static", name, roles[0], roles[1])
     elif old.structure == new.structure:
         for path, before, after in zip(new.paths, old.leaves, new.leaves, strict=True):
             if before != after:
@@ -192,17 +201,21 @@ def _leaf_changes(path: str, old: Leaf, new: Leaf) -> Iterator[Change]:
         elif old.weak != new.weak:
             yield Change("weak", path, _strength(old), _strength(new))
         if old.committed is not None and new.committed is not None:
+            in_type = _layout_in_type(old) != _layout_in_type(new)
             if old.committed != new.committed:
-                yield Change("committed", path, _placed(old), _placed(new))
+                yield Change("committed", path, _placed(old), _placed(new), in_type)
             elif old.sharding != new.sharding and None not in (old.sharding, new.sharding):
-                yield Change("sharding", path, str(old.sharding), str(new.sharding))
+                before, after = _where(old.sharding), _where(new.sharding)
+                if before == after:
+                    before, after = str(old.sharding), str(new.sharding)
+                yield Change("sharding", path, before, after, in_type)
     elif isinstance(old, StaticLeaf) and isinstance(new, StaticLeaf):
         if old.token != new.token:
             yield _static_change(path, old, new)
     elif isinstance(old, NoneLeaf) or isinstance(new, NoneLeaf):
         yield Change("leaf", path, shown(old), shown(new))
     else:
-        yield Change("static", path, *(f"{_role(leaf)} {shown(leaf)}" for leaf in (old, new)))
+        yield Change("static", path, f"{_role(old)} {shown(old)}", f"{_role(new)} {shown(new)}")
 
 
 def _role(leaf: Leaf) -> str:
@@ -218,8 +231,25 @@ def _placed(leaf: ArrayLeaf) -> str:
 
 
 def _where(sharding: Any) -> str:
+    """A device's name, or `P('data') on (data=8)`."""
+    if isinstance(sharding, NamedSharding):
+        sizes = ", ".join(f"{axis}={size}" for axis, size in sharding.mesh.shape.items())
+        return f"P({', '.join(map(repr, sharding.spec))}) on ({sizes})"
     devices = sorted(map(str, getattr(sharding, "device_set", ())))
     return devices[0] if len(devices) == 1 else str(sharding)
+
+
+def _layout_in_type(leaf: ArrayLeaf) -> Any:
+    """What `jax.typeof` knows of an array's layout: its mesh, and where it lies along explicit axes."""
+    if not isinstance(leaf.sharding, NamedSharding):
+        return None
+    mesh = leaf.sharding.mesh
+    explicit = {name for name, kind in zip(mesh.axis_names, mesh.axis_types, strict=True) if kind == AxisType.Explicit}
+    parts = [(part,) if isinstance(part, str) else tuple(part or ()) for part in leaf.sharding.spec]
+    places = [tuple(name for name in part if name in explicit) for part in parts]
+    while places and not places[-1]:
+        places.pop()
+    return getattr(mesh, "abstract_mesh", mesh), tuple(places)
 
 
 def _static_change(path: str, old: StaticLeaf, new: StaticLeaf) -> Change:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from traceonce.errors import TraceOnceError
 from traceonce.observe import evidence
-from traceonce.observe.difference import RETRACES, Change, changes, distance
+from traceonce.observe.difference import Change, changes, distance
 from traceonce.observe.history import HISTORY, Compilation
 from traceonce.observe.records import FunctionKey
 from traceonce.observe.signature import Signature
@@ -215,13 +215,13 @@ def explanation(made: Compilation, mine: Collection[int]) -> Explanation:
         return Explanation(**about, doubt=doubt, log=made.log)
     nearest, differing = _nearest(signature, earlier, traced=made.traced or not known)
     doubt = "" if differing else _no_difference(made, nearest)
-    if differing and made.traced and not any(change.cause in RETRACES for change in differing):
+    if differing and made.traced and not any(change.retraces for change in differing):
         doubt = "these changes alone do not make JAX trace again; something outside of the call did."
     elif (
         differing
         and known
         and not made.traced
-        and all(change.cause in RETRACES - {"transform"} for change in differing)
+        and all(change.retraces and change.cause != "transform" for change in differing)
     ):
         doubt = "these changes alone would have made JAX trace again, and it did not: it knew this call from before."
     log = made.log if doubt else ""
@@ -243,7 +243,7 @@ def _nearest(wanted: Signature, earlier: list[Compilation], *, traced: bool) -> 
     scored = sorted(known, key=lambda pair: (distance(pair[1], wanted), -pair[0]))
     candidates = [(number, changes(signature, wanted)) for number, signature in scored[:4]]
     if not traced:
-        candidates.sort(key=lambda pair: sum(change.cause in RETRACES for change in pair[1]))
+        candidates.sort(key=lambda pair: sum(change.retraces for change in pair[1]))
     return candidates[0]
 
 

@@ -3,6 +3,8 @@
 from traceonce.show.charts import Chart as Chart
 from traceonce.show.charts import chart as chart
 from traceonce.show.charts import child_chart as child_chart
+from traceonce.show.layouts import Layout as Layout
+from traceonce.show.layouts import layout as layout
 from traceonce.show.prediction import Prediction as Prediction
 from traceonce.show.prediction import predict as predict
 from traceonce.show.records import Arm as Arm
@@ -17,6 +19,7 @@ __all__ = [
     "Arm",
     "Bars",
     "Chart",
+    "Layout",
     "Limit",
     "Line",
     "Prediction",
@@ -24,6 +27,7 @@ __all__ = [
     "Timeline",
     "chart",
     "child_chart",
+    "layout",
     "predict",
     "progress",
 ]
