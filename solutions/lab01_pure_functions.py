@@ -49,6 +49,8 @@ exact = {"w": jnp.array([2.0, -1.0]), "b": jnp.zeros(())}
 # *3 minutes, easy.* The prediction `w·row + b` for **one** row. `params` is a dict with `"w"`, shape `(d,)`, and `"b"`,
 # shape `()`; `row` has shape `(d,)`. The result is one number: an array of shape `()`.
 #
+# Look back at [The step returns the whole change](../course/01_pure_functions/01_pure_functions.ipynb#The-step-returns-the-whole-change).
+#
 # <details><summary>If your result has shape (d,)</summary>
 #
 # `w * row` multiplies and does not add up. `jnp.dot` or `@` does both.
@@ -75,6 +77,8 @@ print("Task 1: the visible asserts pass. Hidden ones use other sizes.")
 #
 # *4 minutes, easy.* The mean squared error over all rows of `x`, shape `(n, d)`, against `y`, shape `(n,)`: a scalar for
 # any `n` and `d`.
+#
+# Look back at [The step returns the whole change](../course/01_pure_functions/01_pure_functions.ipynb#The-step-returns-the-whole-change).
 #
 # `jax.vmap(predict_one, in_axes=(None, 0))` is `predict_one` for a whole `x`: the same `params` (`None`) with each row
 # (axis `0`). Lesson 04 is about it. A matrix product will do as well.
@@ -111,6 +115,9 @@ print("Task 2: the visible asserts pass. Hidden ones use other sizes and data.")
 # *6 minutes, the heart of the lab.* One step of gradient descent on `mse`. It returns a pair: the new parameters, with
 # the same keys, and `{"loss": loss}`, where `loss` is the value **before** the update. It changes nothing that it was
 # given, and it can be compiled.
+#
+# Look back at [The step returns the whole change](../course/01_pure_functions/01_pure_functions.ipynb#The-step-returns-the-whole-change)
+# and at [A compiled step remembers what it read](../course/01_pure_functions/01_pure_functions.ipynb#A-compiled-step-remembers-what-it-read).
 #
 # `jax.value_and_grad(mse)(params, x, y)` gives the loss and its gradient with respect to `params`.
 #
@@ -150,6 +157,8 @@ print("Task 3: the visible asserts pass. Hidden ones use other parameters and ra
 # `index` is a Python int and follows the rules of a Python list: for `n` elements, `-n` to `n - 1` are valid, and a
 # negative index counts from the end. Any other index raises an `IndexError`; JAX alone would say nothing.
 #
+# Look back at [Arrays refuse to be changed](../course/01_pure_functions/01_pure_functions.ipynb#Arrays-refuse-to-be-changed).
+#
 # <details><summary>If an index outside is accepted</summary>
 #
 # JAX drops such a write, so there is no error to catch: compare the index yourself, before you use it. `len(array)` is
@@ -187,6 +196,9 @@ print("Task 4: the visible asserts pass. Hidden ones try both ends, negative ind
 #
 # *10 minutes.* Here is the port. Its loss is less sensitive to outliers than `mse`, and its state is nested: parameters,
 # and a count of steps. Read it and take its inventory before you run it: what changes, and what comes back?
+#
+# Look back at [A compiled step remembers what it read](../course/01_pure_functions/01_pure_functions.ipynb#A-compiled-step-remembers-what-it-read)
+# and at [Python runs while tracing, and then no more](../course/01_pure_functions/01_pure_functions.ipynb#Python-runs-while-tracing,-and-then-no-more).
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_broken_step", "locked": true, "schema_version": 3, "solution": false, "task": false}

@@ -71,6 +71,9 @@ def broken_corrupt(x):
 # *4 minutes, easy.* First the measuring instrument. `keys` is an array of typed keys, shape `(n,)`. Return True if no two
 # of them are the same key, otherwise False.
 #
+# Look back at [Equal draws prove nothing](../course/02_random_keys/02_random_keys.ipynb#Equal-draws-prove-nothing)
+# and at [What a checker sees](../course/02_random_keys/02_random_keys.ipynb#What-a-checker-sees).
+#
 # <details><summary>If it says False for good keys</summary>
 #
 # Do not compare what is drawn from the keys: two good keys may draw the same small mask. Compare all of
@@ -101,6 +104,8 @@ print("Task 1: the visible asserts pass. Hidden ones use other keys.")
 #
 # *5 minutes, the heart of the lab.* The state of a run is `{"params": ..., "key": ..., "step": ...}`. `take_key(state)`
 # returns a pair: the state that goes on, with `step` one higher, and a key for this step alone.
+#
+# Look back at [One parent, one owner](../course/02_random_keys/02_random_keys.ipynb#One-parent,-one-owner).
 #
 # Whoever gets the key will split it and fold into it. So it is in no state, and no other step gets it. Carry a new key by
 # `split`, or keep one and use `fold_in`: both are right.
@@ -139,6 +144,9 @@ print("Task 2: the visible asserts pass. Hidden ones take more steps from other 
 # *7 minutes.* Each process reads one shard of the data; an example is known by its shard and row there.
 # `example_keys(key, shard, rows)` gets the step's key, the number of the shard (below 1000) and the row numbers (below a
 # million), shape `(n,)`. It returns `{"noise": keys, "mask": keys}`, each with one key for each row.
+#
+# Look back at [An identity, not a position](../course/02_random_keys/02_random_keys.ipynb#An-identity,-not-a-position)
+# and at [Several processes](../course/02_random_keys/02_random_keys.ipynb#Several-processes).
 #
 # All keys differ: for different rows, shards, steps and uses. An example's keys do not depend on its place in the batch, nor
 # on the batch's size.
@@ -179,6 +187,9 @@ print("Task 3: the visible asserts pass. Hidden ones try other shards, orders an
 # normal noise from the example's noise key, and a mask from its mask key that keeps an entry with probability 0.75. It
 # returns a dict of three arrays of shape `(n, d)`:
 #
+# Look back at [A key is a value](../course/02_random_keys/02_random_keys.ipynb#A-key-is-a-value)
+# and at [An identity, not a position](../course/02_random_keys/02_random_keys.ipynb#An-identity,-not-a-position).
+#
 # - `"noise"` and `"mask"`, as drawn;
 # - `"inputs"`: `(x + 0.1 * noise) / 0.75` where the mask keeps, 0 elsewhere.
 #
@@ -217,6 +228,9 @@ print("Task 4: the visible asserts pass. Hidden ones change one key at a time.")
 # of its examples, corrupts `x`, and takes one step of gradient descent on `mse` of the corrupted inputs. It returns the
 # new state and `{"loss": ..., "keys": ..., "inputs": ...}`: the loss before the update, the keys of task 3, and the
 # corrupted inputs.
+#
+# Look back at [One parent, one owner](../course/02_random_keys/02_random_keys.ipynb#One-parent,-one-owner)
+# and at [An identity, not a position](../course/02_random_keys/02_random_keys.ipynb#An-identity,-not-a-position).
 #
 # `shapes_of` traces your step and computes nothing: a quick test that it can be compiled.
 
@@ -262,6 +276,8 @@ print("Task 5: the visible asserts pass. Hidden ones take other states, shards a
 # *5 minutes.* `save_state(state)` returns a dict that any file format can hold: NumPy arrays, numbers and text, as deep as
 # you like, and no typed key. `load_state(saved)` returns the state, so that the run goes on as if it had never stopped. The
 # key may be of any implementation.
+#
+# Look back at [The stream goes on](../course/02_random_keys/02_random_keys.ipynb#The-stream-goes-on).
 #
 # <details><summary>If the wrong implementation comes back</summary>
 #

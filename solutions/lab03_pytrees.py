@@ -70,6 +70,9 @@ for path, leaf in jax.tree.leaves_with_path(small()):
 # `ValueError` whose message names **every** leaf that does not fit and no other, by its path in full:
 # `params['encoder'][2].weight`. That goes for a leaf that only one tree has, too. Where containers alone differ, as a tuple
 # from a list, any message will do. It also runs inside `jit`.
+#
+# Look back at [One name changed](../course/03_pytrees/03_pytrees.ipynb#One-name-changed)
+# and at [The same name, another shape](../course/03_pytrees/03_pytrees.ipynb#The-same-name,-another-shape).
 
 # %% [markdown]
 # <details><summary>If an extra leaf of grads goes unnoticed</summary>
@@ -145,6 +148,9 @@ print("Task 1: the visible asserts pass. Hidden ones try dtypes, None, container
 # integer dtype is a counter, and is taken from `params` as it is. Both trees that came in stay as they were. It runs inside
 # `jit`, where `decay` may be traced.
 #
+# Look back at [Structure, leaves and paths](../course/03_pytrees/03_pytrees.ipynb#Structure,-leaves-and-paths)
+# and at [None, empty, order, tuple](../course/03_pytrees/03_pytrees.ipynb#None,-empty,-order,-tuple).
+#
 # <details><summary>If two leaves change places</summary>
 #
 # `dict.values()` goes by insertion, `jax.tree.leaves` by sorted key. Let `jax.tree.map` find the partners.
@@ -187,6 +193,9 @@ print("Task 2: the visible asserts pass. Hidden ones change the order of keys, a
 # `scale` and `shift` are its two leaves, in this order, and the name is metadata. New values cost no trace; a new name costs
 # one. `jax.tree.map` works on it with any function, also one that returns shapes. It has the attributes `scale`, `shift`
 # and `activation`.
+#
+# Look back at [Your own classes](../course/03_pytrees/03_pytrees.ipynb#Your-own-classes)
+# and at [Data and metadata](../course/03_pytrees/03_pytrees.ipynb#Data-and-metadata).
 #
 # Register it in the way that you like: as a dataclass, as an `eqx.Module`, or with `register_pytree_node_class`.
 
@@ -260,6 +269,9 @@ print("Task 3: the visible asserts pass. Hidden ones use other values, names and
 #
 # *10 minutes.* `convert(state_dict)` turns a checkpoint of the lesson's classifier, in PyTorch's names and layout, into two
 # trees. What is trained:
+#
+# Look back at [Weights from PyTorch](../course/03_pytrees/03_pytrees.ipynb#Weights-from-PyTorch)
+# and at [Not everything in it is a parameter](../course/03_pytrees/03_pytrees.ipynb#Not-everything-in-it-is-a-parameter).
 #
 # ```python
 # params = {"encoder": [Linear, None, Linear, None],      # from encoder.0 and encoder.2

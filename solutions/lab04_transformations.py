@@ -56,6 +56,8 @@ def row_loss(params, row, target):
 # *4 minutes, easy.* The gradient of `row_loss` with respect to `params`, for each row of `x`, shape `(n, d)`, and its target in
 # `y`, shape `(n,)`: a dict like `params` whose leaves have a leading axis of `n`.
 #
+# Look back at [Which axis is the batch](../course/04_transformations/04_transformations.ipynb#Which-axis-is-the-batch).
+#
 # <details><summary>If your numbers are wrong for as many rows as features</summary>
 #
 # `in_axes` has an entry for each argument. `params` are shared, and rows lie along axis 0 of `x`. With a square `x`, axis 1 raises
@@ -86,6 +88,8 @@ print("Task 1: the visible asserts pass. Hidden ones use other rows, and a squar
 # *5 minutes.* `clip(tree, limit)` makes a tree of arrays shorter where its **norm** is over the limit: the square root of the sum
 # of all squares, over all leaves together. Its direction stays. A tree whose norm is at or under the limit comes back as it is, and
 # a tree of zeros stays zero. `tree` may be any tree, and `limit` is above 0.
+#
+# Look back at [The row that pulls nothing](../course/04_transformations/04_transformations.ipynb#The-row-that-pulls-nothing).
 #
 # <details><summary>If zeros become NaN</summary>
 #
@@ -121,6 +125,9 @@ print("Task 2: the visible asserts pass. Hidden ones use other trees and limits.
 # `params`. With a limit that nothing reaches it is the gradient of the mean loss. Your program must not grow with the number of
 # rows.
 #
+# Look back at [The order decides what exists](../course/04_transformations/04_transformations.ipynb#The-order-decides-what-exists)
+# and at [One more composition](../course/04_transformations/04_transformations.ipynb#One-more-composition).
+#
 # <details><summary>If one wild row still decides the direction</summary>
 #
 # You have clipped a mean. A mean that one row dominates has that row's direction, however short you make it. Clip first.
@@ -154,6 +161,9 @@ print("Task 3: the visible asserts pass. Hidden ones use other limits, and count
 # *10 minutes.* The same for digits, with `digit_loss`: the mean of each digit's clipped gradient. `images` has shape `(n, 64)` and
 # `labels` shape `(n,)`; `n` is a multiple of 64. A gradient has 2600 bytes, and 1024 of them are 2.7 MB. Your program may plan
 # **400 kB of temporaries for 1024 digits**, and must not grow with `n`: no Python loop, neither over digits nor over pieces.
+#
+# Look back at [The order decides what exists](../course/04_transformations/04_transformations.ipynb#The-order-decides-what-exists)
+# and at [A sum needs no list](../course/04_transformations/04_transformations.ipynb#A-sum-needs-no-list).
 #
 # <details><summary>If lax.map in pieces still plans too much</summary>
 #
@@ -228,6 +238,8 @@ assert accuracy[1.0] > 0.7, f"expected over 0.7 with each gradient clipped to 1;
 # *5 minutes.* `strength` times the sum of all squared weights: a scalar. `params` is a nest of dicts of any depth. Every leaf under
 # the name `"b"` is a bias and is left out; every other leaf counts. Value and gradient are right everywhere, also at zero.
 #
+# Look back at [A new term, rung by rung](../course/04_transformations/04_transformations.ipynb#A-new-term,-rung-by-rung).
+#
 # <details><summary>How to know a leaf's name</summary>
 #
 # `jax.tree.leaves_with_path(params)` gives pairs of path and leaf; `path[-1].key` is the name under which a dict holds it.
@@ -265,6 +277,8 @@ print("Task 5: the visible asserts pass. Hidden ones use nested layers and other
 # *7 minutes.* `gradient_agrees(function, params)` compares the gradient of `function` at `params` with central differences of its
 # value, for **every entry of every leaf**: True if each pair is closer than 0.02, otherwise False. The functions are float32, with
 # values up to about 100, and smooth on a scale of 1. A gradient that is NaN agrees with nothing.
+#
+# Look back at [A new term, rung by rung](../course/04_transformations/04_transformations.ipynb#A-new-term,-rung-by-rung).
 #
 # <details><summary>If an honest function is refused</summary>
 #
@@ -327,6 +341,8 @@ print("Task 6: the visible asserts pass. Hidden ones put the flaw elsewhere.")
 # *5 minutes.* One step for the four rows: `params - lr * (clipped_gradient + gradient of the penalty)`. The penalty is not clipped. It
 # returns the new parameters and `{"loss": ..., "clipped": ...}`: the mean of `row_loss` plus the penalty, **before** the step, and the
 # share of rows whose gradient is longer than `limit`. It runs inside `jit`, with one trace for any rate, limit and strength.
+#
+# Look back at [A step, and what it threads](../course/04_transformations/04_transformations.ipynb#A-step,-and-what-it-threads).
 
 
 # %% nbgrader={"grade": false, "grade_id": "train_step", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -98,6 +98,8 @@ print("frames:", len(clip), " traces:", seen.total.traces)
 # fixed length: `places`, shape `(SLOTS, 2)`, float32; `scores`, shape `(SLOTS,)`; and `valid`, shape `(SLOTS,)`, which is
 # True for hits. Strongest first. Slots that are not filled have score 0. It runs inside `jit`.
 #
+# Look back at [Shapes made by data](../course/05_retracing/05_retracing.ipynb#Shapes-made-by-data).
+#
 # `jax.lax.top_k(vector, k)` gives the `k` largest values and their indices, and `jnp.unravel_index` turns a flat index into
 # row and column.
 #
@@ -137,6 +139,9 @@ print("Task 1: the visible asserts pass. Hidden ones use other sizes and numbers
 # *12 minutes, the heart of the lab.* Two functions. `start_state(position)` makes the first state from two Python numbers:
 # a dict with `position` and `velocity`, shape `(2,)`, float32, and `missed`, a count. `one_frame(state, frame, threshold,
 # gain)` does for a whole frame what `correct` does after the search: same numbers, same keys.
+#
+# Look back at [Weak types](../course/05_retracing/05_retracing.ipynb#Weak-types)
+# and at [Static or traced](../course/05_retracing/05_retracing.ipynb#Static-or-traced).
 #
 # `track_frame` is `one_frame`, compiled: one program for every frame, threshold and gain, from the second frame on
 # without a trace and without a compile. How it is compiled is yours to decide; the last line of the cell is a proposal.
@@ -218,6 +223,9 @@ print("Task 2: the visible asserts pass. Hidden ones use longer clips and other 
 # *7 minutes.* `compile_guarded(function, max_traces=1)` returns `function`, compiled by `jax.jit`. It looks at the environment
 # variable `TRACE_GUARD` when it is called.
 #
+# Look back at [How you would know](../course/05_retracing/05_retracing.ipynb#How-you-would-know)
+# and at [A guard that is free when nobody asks](../course/05_retracing/05_retracing.ipynb#A-guard-that-is-free-when-nobody-asks).
+#
 # - Not set, empty or `"0"`: nothing is added. The result's `__wrapped__` is `function` itself.
 # - Anything else: a trace beyond `max_traces` raises a `RuntimeError`. Calls with a known shape never do.
 #
@@ -274,6 +282,9 @@ print("Task 3: the visible asserts pass. Hidden ones try other settings, limits 
 #
 # *8 minutes.* Here is the code under test. `EPS` decides what it does with short vectors. Write `check_direction()`: it
 # raises an `AssertionError` if `direction` is wrong, and returns quietly if it is right.
+#
+# Look back at [Break it](../course/05_retracing/05_retracing.ipynb#Break-it)
+# and at [Repair it](../course/05_retracing/05_retracing.ipynb#Repair-it).
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_direction", "locked": true, "schema_version": 3, "solution": false, "task": false}

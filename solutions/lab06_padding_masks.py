@@ -82,6 +82,9 @@ print(f"mean loss of five digits: {losses[:5].mean():.3f}, padded to eight rows:
 # of the valid rows alone, whatever the other rows and labels hold, and wherever they stand. Without a valid row the loss is 0
 # and so is its gradient. It runs inside `jit`.
 #
+# Look back at [The denominator is the valid count](../course/06_padding_masks/06_padding_masks.ipynb#The-denominator-is-the-valid-count)
+# and at [A mask belongs in front](../course/06_padding_masks/06_padding_masks.ipynb#A-mask-belongs-in-front).
+#
 # <details><summary>If the loss is right and the gradient is NaN</summary>
 #
 # The mask comes too late. Replace the padded rows of `x`, and their labels, *before* anything is computed with them.
@@ -121,6 +124,8 @@ print("Task 1: the visible asserts pass. Hidden ones use other fillings, orders 
 # *5 minutes.* Each pixel minus its mean, divided by its standard deviation plus 0.1: both taken over the valid rows of the
 # batch. `x` has shape `(n, 64)`, and so has the result. Rows that are not valid come out as zeros.
 #
+# Look back at [Statistics across the batch](../course/06_padding_masks/06_padding_masks.ipynb#Statistics-across-the-batch).
+#
 # <details><summary>If the valid rows change with the padding</summary>
 #
 # A mean over all rows has the padding in it. `jnp.mean` and `jnp.std` take `where=`, a mask that broadcasts against `x`.
@@ -154,6 +159,8 @@ print("Task 2: the visible asserts pass. Hidden ones fill the padding with other
 # `velocity` (like `params`) and `steps`. The new velocity is `0.9 * velocity + grads`, the new parameters are
 # `params - lr * new velocity`, and `steps` is one higher. With a `count` of 0 **nothing** of the state changes. The step is
 # compiled.
+#
+# Look back at [Nothing to divide by](../course/06_padding_masks/06_padding_masks.ipynb#Nothing-to-divide-by).
 #
 # <details><summary>If jit raises a TracerBoolConversionError</summary>
 #
@@ -198,6 +205,8 @@ print("Task 3: the visible asserts pass. Hidden ones use other states, gradients
 # *7 minutes.* Loss and accuracy over a whole data set, in batches of `size` rows: a dict of `loss` and `accuracy`, the means
 # over **all** rows. `x` and `y` are NumPy arrays of any number of rows; the last batch may be short. After a first call, data
 # of another number of rows must cost no trace and no compile.
+#
+# Look back at [Evaluation: sums and counts](../course/06_padding_masks/06_padding_masks.ipynb#Evaluation:-sums-and-counts).
 #
 # `row_results` is given: it is compiled, and tells the loss of each row and whether it is right.
 #
@@ -245,6 +254,8 @@ print("Task 4: the visible asserts pass. Hidden ones use other rows and paramete
 # loss, largest first, in four slots: `index` (int), `loss`, and `filled` (True for slots that hold a row). A slot that holds
 # none has index −1, loss 0 and filled False. Losses are 0 or more. What stands in rows that are not valid is garbage, and may be
 # larger than any loss.
+#
+# Look back at [A fixed number of slots](../course/06_padding_masks/06_padding_masks.ipynb#A-fixed-number-of-slots).
 
 
 # %% nbgrader={"grade": false, "grade_id": "hardest", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -274,6 +285,8 @@ print("Task 5: the visible asserts pass. Hidden ones use other losses and masks.
 # `count` is an int of all that were ever kept. `remember(ring, values, keep)` writes those of the four `values` with `keep`
 # True, in their order; the newest overwrite the oldest. `recall(ring)` is the mean of what the ring holds, and 0 for an empty
 # one. Both run inside `jit`, as parts of one program.
+#
+# Look back at [A ring](../course/06_padding_masks/06_padding_masks.ipynb#A-ring).
 #
 # <details><summary>One way to write several</summary>
 #
@@ -349,6 +362,8 @@ print("Task 6: the visible asserts pass. Hidden ones push more, and less.")
 # to the smallest of `BUCKETS` that holds it: the padded array and its mask, both NumPy. What fits into none raises a
 # `ValueError`. `bucketed_means(sequences)` is the list of their means, through **one** jitted function, with at most one
 # compile for each bucket.
+#
+# Look back at [Few shapes for many lengths](../course/06_padding_masks/06_padding_masks.ipynb#Few-shapes-for-many-lengths).
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_buckets", "locked": true, "schema_version": 3, "solution": false, "task": false}

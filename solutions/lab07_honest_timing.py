@@ -149,6 +149,9 @@ print("new is", hasty_benchmark(lambda: old(placed), lambda: new(placed), device
 # *4 minutes, and everything rests on it.* `finished(call, clock)` calls `call()`, which takes no argument, and returns how long
 # that took by `clock()`, until **every** leaf of the result is ready. It copies nothing from the device.
 #
+# Look back at [What one call is made of](../course/07_honest_timing/07_honest_timing.ipynb#What-one-call-is-made-of)
+# and at [Wait for every leaf](../course/07_honest_timing/07_honest_timing.ipynb#Wait-for-every-leaf).
+#
 # <details><summary>If a tree has no block_until_ready</summary>
 #
 # `jax.block_until_ready(tree)` goes through the leaves. A dict has no such method, and one leaf may be ready long before
@@ -188,6 +191,8 @@ print("Task 1: the visible asserts pass. Hidden ones use other costs and other s
 #
 # *6 minutes.* One line of text, in a form that you choose, for a measurement with these inputs (a tree of arrays that have been
 # placed) and this number of warm calls. It holds:
+#
+# Look back at [The report line](../course/07_honest_timing/07_honest_timing.ipynb#The-report-line).
 #
 # - the `device_kind` of the device that holds the inputs (`leaf.devices()` is a set of devices);
 # - the versions of jax and jaxlib (`jax.__version__`, `jax.lib.__version__`);
@@ -238,6 +243,9 @@ print("Task 2: the visible asserts pass. Hidden ones use other inputs, devices a
 #
 # *10 minutes, the heart of the lab.* `bench(step, inputs, place, clock, calls)` measures `step(*inputs)`. `inputs` is a tuple of
 # arrays on the host, `place(inputs)` puts them on the device and returns at once. The result is a dict:
+#
+# Look back at [Five numbers for one function](../course/07_honest_timing/07_honest_timing.ipynb#Five-numbers-for-one-function)
+# and at [Cold and warm](../course/07_honest_timing/07_honest_timing.ipynb#Cold-and-warm).
 #
 # - `"transfer"`: until the inputs are on the device;
 # - `"cold"`: the first call with placed inputs, finished;
@@ -306,6 +314,8 @@ print("Task 3: the visible asserts pass. Hidden ones use other costs, more input
 # *6 minutes.* `compare(a, b, clock, rounds)` returns how many times longer a call of `b` takes than a call of `a` (2.0: twice as
 # long). Both take no argument. The machine drifts, and now and then a call stumbles; the ratio should not care.
 #
+# Look back at [Numbers that hold](../course/07_honest_timing/07_honest_timing.ipynb#Numbers-that-hold).
+#
 # <details><summary>If a drift gets into the ratio</summary>
 #
 # All of `a` and then all of `b` measures `b` on another machine. Take them in turn; each round gives one ratio.
@@ -350,6 +360,8 @@ print("Task 4: the visible asserts pass. Hidden ones use other arms, drifts and 
 # leaf. The leaves are NumPy or JAX arrays of floats, and NaN agrees with nothing. Eager and compiled results agree in this sense; they are not equal bit by
 # bit.
 #
+# Look back at [The same answer, and where the time goes](../course/07_honest_timing/07_honest_timing.ipynb#The-same-answer,-and-where-the-time-goes).
+#
 # <details><summary>If float64 against float32 is accepted</summary>
 #
 # `jnp` functions make float32 of both before you compare. Look at the dtypes of what came in.
@@ -391,6 +403,8 @@ print("Task 5: the visible asserts pass. Hidden ones use other trees, shapes and
 # *5 minutes.* `start()` starts a process and returns it. `process.run(arm)` runs an arm in it, and `process.peak_mb` is the
 # highest memory that this process ever had. `peaks(arms, start)` gets a dict of arms by name and returns a dict by name: the MB
 # that each arm adds to the peak of a process that has just started.
+#
+# Look back at [A peak, and only one](../course/07_honest_timing/07_honest_timing.ipynb#A-peak,-and-only-one).
 
 
 # %% nbgrader={"grade": false, "grade_id": "peaks", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -49,7 +49,14 @@ def _headings(notebook):
 def test_every_section_that_a_lab_names_is_in_a_lesson(name):
     guide = read_guide(load_lab(name))
     assert guide.minutes > 0
+    names_some = any(about.sections for about in guide.tasks.values())
     for task, about in guide.tasks.items():
         assert about.minutes > 0, task
+        assert about.sections or not names_some, task
         for section in about.sections:
             assert section.anchor in _headings(find_root() / section.notebook), (task, section)
+
+
+def test_the_labs_of_the_first_lessons_name_sections():
+    named = [name for name in lab_names() if all(about.sections for about in read_guide(load_lab(name)).tasks.values())]
+    assert [name[:5] for name in named[:7]] == [f"lab{number:02}" for number in range(1, 8)]
