@@ -523,7 +523,8 @@ if __name__ == "__main__":
 """
 
 # %% claims=["O4"]
-ending = run("caches", HEAD + WORKERS, memory_mb=900)
+RETURNED = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # freed arrays go back to the system at once, as RSS should show
+ending = run("caches", HEAD + WORKERS, memory_mb=900, environment=RETURNED)
 measured, product = int(ending.stdout), 4 * mask.nbytes * 3
 print(f"entries x size x workers: {product / 1e6:.0f} MB")
 print("measured within a quarter of it:", abs(measured / product - 1) < 0.25, " after 9 frames each")
@@ -587,7 +588,7 @@ question = "The job holds 80 MB. A cap at its steady size and half as much again
 guess = predict("08-O16b", question, ["finished", "over_cap"])
 
 # %% claims=["O16"]
-print(f"steady {steady - start:.0f} MB more than at its start, highest {highest - start:.0f} MB more")
+print("to the nearest 10 MB: steady", round(steady - start, -1), " highest", round(highest - start, -1))
 SLOWLY = SPIKE.replace("del raw", "import time; time.sleep(0.2); del raw")
 cap = (steady + 40) * 1e6 / 2**20
 run("steady and a half", SLOWLY, memory_mb=cap)
@@ -739,7 +740,8 @@ guess = predict("08-K1", question, [0, 40, 80])
 del shown
 guess.reveal(live_mb())
 held = largest(1)[0]
-print(held.bytes, "bytes:", [holder.path for holder in held.holders if holder.where == "output"])
+outputs = {re.sub(r"\d+", "n", holder.path) for holder in held.holders if holder.where == "output"}
+print(held.bytes, "bytes, kept as:", sorted(outputs))
 
 # %% [markdown]
 # `Out[n]` has it, and `_`, and a hidden copy that survives `%reset out`
@@ -833,46 +835,41 @@ print("live MB:", live_mb(), " last line of a note:", failures[0].strip().splitl
 # ## In the wild
 #
 # **The triage table.** Three families use memory up: *retained compiles*, *host RAM*, and the *device's allocator*. Three small
-# workloads, one of each, and for each of them three numbers before and after: the programs that JAX keeps, the bytes of live
-# arrays, and the RSS that is not explained by them.
-
-
-# %%
-def workload(kind):
-    if kind == "a new shape each call":
-        f = jax.jit(lambda v: (v * 2).sum())
-        return [f(np.ones(n, "float32")).block_until_ready() for n in range(1, 25)], f
-    if kind == "NumPy masks in a list":
-        return [np.ones((1080, 1920), "float32") for _ in range(10)]
-    return [jnp.ones((1080, 1920)).block_until_ready() for _ in range(10)]
-
+# workloads, one of each, in a fresh process. For each of them three numbers before and after: the programs that JAX keeps, the
+# bytes of live arrays, and the RSS that these do not explain.
 
 # %%
-from traceonce.observe import rss
+TRIAGE = """
+import gc, json, jax, jax.numpy as jnp, numpy as np
+from traceonce.observe import live_bytes, rss
 from traceonce.observe.memory import executables
-
-
+f = jax.jit(lambda v: (v * 2).sum())
+jax.block_until_ready([f(jnp.ones(n)) for n in (50, 51)])  # what the compiler takes once is there before
+workloads = {
+    "a new shape each call": lambda: [f(np.ones(n, "float32")).block_until_ready() for n in range(1, 25)],
+    "NumPy masks in a list": lambda: [np.ones((1080, 1920), "float32") for _ in range(10)],
+    "device arrays in a list": lambda: [jnp.ones((1080, 1920)).block_until_ready() for _ in range(10)],
+}
 def numbers():
     gc.collect()
     live = live_bytes().bytes
-    host_alone = rss() - (live if jax.default_backend() == "cpu" else 0)  # on a CPU, arrays are in RAM
-    return executables(), live / 1e6, host_alone / 1e6
-
+    return executables(), live / 1e6, (rss() - live) / 1e6  # on a CPU, live arrays are in RAM
+for kind, work in workloads.items():
+    before = numbers()
+    held = work()
+    print(json.dumps([kind, *(b - a for a, b in zip(before, numbers()))]))
+    del held
+"""
 
 # %% claims=["O1"]
-families = {"programs": "retained compiles", "arrays": "device allocator", "host": "host RAM"}
-print(f"{'workload':24} {'programs':>8} {'arrays MB':>9}  host RAM  family")
-for kind in ("a new shape each call", "NumPy masks in a list", "device arrays in a list"):
-    before = numbers()
-    held = workload(kind)
-    programs, arrays, host = (b - a for a, b in zip(before, numbers(), strict=True))
-    grew = "programs" if programs > 20 else "arrays" if arrays > 50 else "host"
-    print(f"{kind:24} {programs > 20!s:>8} {arrays:9.0f}  {host > 50!s:>8}  {families[grew]}")
-    del held
+ending = run("triage", TRIAGE, memory_mb=1200, environment=RETURNED)
+print(f"{'workload':24} programs  live arrays  host RAM beside them")
+for kind, programs, arrays, host in map(json.loads, ending.stdout.splitlines()):
+    print(f"{kind:24} {programs > 20!s:8}  {arrays > 50!s:11}  {host > 50}")
 
 # %% [markdown]
-# Each workload moves one column. On a CPU, two of the three lie in the same RAM, and `top` cannot tell them apart; these numbers can.
-# And the deaths of this lesson, as they were:
+# Each workload moves one column. On a CPU all three end up in the same RAM (a program takes a little of it too), and `top` cannot
+# tell them apart; these numbers can. And the deaths of this lesson, as they were:
 
 # %% claims=["O1", "O2"]
 order = ("killed", "refused, Python", "refused, threads", "a worker killed", "exhausted")
