@@ -53,6 +53,10 @@ def grade(
     ] = "gradescope,junit,csv,feedback,summary",
     time_limit: Annotated[float, typer.Option(help="Seconds a submission may take in total.")] = 60.0,
     memory_limit: Annotated[int, typer.Option(help="MB of memory a submission may use.")] = 2048,
+    isolation: Annotated[
+        str,
+        typer.Option(help="namespaces, or landlock: weaker, for machines that forbid namespaces; see docs/grading.md."),
+    ] = "namespaces",
     trusted: Annotated[
         bool, typer.Option("--trusted", help="Your own work: visible asserts alone, no sandbox, no grade.")
     ] = False,
@@ -88,6 +92,7 @@ def grade(
         time_limit=time_limit,
         memory_limit=memory_limit,
         cluster=cluster,
+        tier=isolation,
     )
 
 
@@ -97,6 +102,9 @@ def doctor(
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Instead, start the grader's sandbox and try every way out of it.")
     ] = False,
+    isolation: Annotated[
+        str, typer.Option(help="With --sandbox: the isolation to try, namespaces or landlock.")
+    ] = "namespaces",
 ) -> None:
     """Look at this machine: versions, devices, memory caps, caches; say what to do. Exit 1 where something fails."""
     if sandbox:
@@ -104,7 +112,7 @@ def doctor(
         from traceonce.doctor.findings import as_text, exit_code
         from traceonce.grade.selftest import examine_sandbox
 
-        findings = examine_sandbox()
+        findings = examine_sandbox(isolation)
         print(in_json(findings) if as_json else as_text(findings))
         raise typer.Exit(exit_code(findings))
     from traceonce.doctor import doctor as run

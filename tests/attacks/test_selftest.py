@@ -21,6 +21,7 @@ SUBJECTS = {
     "network",
     "system calls",
     "privileges",
+    "same user",
     "signals",
     "fork bomb",
     "memory",
@@ -60,7 +61,17 @@ def test_a_machine_without_namespaces_is_told_so_and_exits_3():
 
 
 # What runs without a sandbox below: nothing that would harm the machine where nothing holds it.
-HARMLESS = {"hidden files", "other processes", "network", "signals", "fork bomb", "memory", "outliving", "privileges"}
+HARMLESS = {
+    "hidden files",
+    "other processes",
+    "network",
+    "signals",
+    "fork bomb",
+    "memory",
+    "outliving",
+    "privileges",
+    "same user",
+}
 
 
 @pytest.fixture(scope="module")
@@ -110,5 +121,6 @@ def test_what_got_out_is_named(bare):
     assert "READ" in bare["hidden files"].found
     assert "it reached TCP" in bare["network"].found
     assert "signals arrived" in bare["signals"].found
+    assert "mode DONE" in bare["same user"].found
     assert "left running" in bare["outliving"].found
     assert bare["fork bomb"].found == "8 processes, and 2 are allowed"

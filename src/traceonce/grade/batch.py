@@ -27,6 +27,7 @@ from traceonce.grade.record import Maker, Record, record_unread, write_atomicall
 from traceonce.grade.stopping import stop_on_signals
 from traceonce.grade.summary import summary_html
 from traceonce.grade.supervisor import RUN_AGAIN
+from traceonce.sandbox.handle import NAMESPACES, TIERS
 from traceonce.sandbox.limits import Limits
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def grade_submissions(
     workers: int = 1,
     root: Path | None = None,
     share_compiled: bool = True,
+    tier: str = NAMESPACES,
 ) -> Generator[Record]:
     """Grade submissions, each in a sandbox of its own; records come as they are done, in no fixed order.
 
@@ -93,6 +95,7 @@ def grade_submissions(
     - `seed`: the secret; the same seed, submission id and cells give the same random inputs.
     - `share_compiled`: run the reference of each lab once and keep the operations that JAX compiled for it; see `grade.compiled`.
     - `root`: the checkout with ``tests/hidden/``; by default the one that holds this package.
+    - `tier`: the isolation, one of `sandbox.handle.TIERS`.
 
     **Raises**: `TraceOnceError` where the sandbox cannot be built or the supervisor ends early.
     """
@@ -101,7 +104,7 @@ def grade_submissions(
     pending: dict[str, Work] = {}
     source = iter(works)
     labs: set[str] = set()
-    with _supervisor(workers, seed, compiled_folder() if share_compiled else None) as (say, answers):
+    with _supervisor(workers, seed, compiled_folder() if share_compiled else None, tier) as (say, answers):
         exhausted = False
         while True:
             while not exhausted and len(pending) < 2 * workers:
@@ -109,7 +112,7 @@ def grade_submissions(
                 if work is None:
                     exhausted = True
                 elif not work.gradable:
-                    yield unread(work, seed, limits, root)
+                    yield unread(work, seed, limits, root, tier)
                 else:
                     if work.id in pending:
                         raise UsageError(f"Two submissions are named {work.id!r}: give each a name of its own.")
@@ -124,21 +127,21 @@ def grade_submissions(
                 return
             result = next(answers)
             work = pending.pop(result["id"])
-            yield record_of(work, result, seed, limits, root)
+            yield record_of(work, result, seed, limits, root, tier)
 
 
-def record_of(work: Work, result: Mapping[str, Any], seed: bytes, limits: Limits, root: Path) -> Record:
+def record_of(work: Work, result: Mapping[str, Any], seed: bytes, limits: Limits, root: Path, tier: str) -> Record:
     """The record of a submission that was graded; `result` is the supervisor's."""
     assert work.lab is not None
-    key = _key(work, seed, limits, root)
+    key = _key(work, seed, limits, root, tier)
     return Maker(work.id, work.student, work.read, work.lab, result, limits, key).record()
 
 
-def unread(work: Work, seed: bytes, limits: Limits, root: Path) -> Record:
+def unread(work: Work, seed: bytes, limits: Limits, root: Path, tier: str) -> Record:
     """The record of a submission of which nothing can be graded."""
     lab = work.read.lab or next((name for name in lab_names(root) if name in work.read.path.name), None)
     most = points_of(hidden_file(root, lab)) if lab and lab in lab_names(root) else 0.0
-    key = _key(work, seed, limits, root)
+    key = _key(work, seed, limits, root, tier)
     return record_unread(
         submission=work.id, student=work.student, read=work.read, lab=lab or "", max_score=most, key=key
     )
@@ -191,7 +194,9 @@ def job_of(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _supervisor(workers: int, seed: bytes, compiled: str | None) -> Iterator[tuple[Any, Iterator[dict[str, Any]]]]:
+def _supervisor(
+    workers: int, seed: bytes, compiled: str | None, tier: str
+) -> Iterator[tuple[Any, Iterator[dict[str, Any]]]]:
     """A running supervisor: a function that sends it a request, and its answers."""
     # A session of its own: an interrupt at the terminal is for the one who can decide what to keep.
     process = subprocess.Popen(
@@ -218,7 +223,16 @@ def _supervisor(workers: int, seed: bytes, compiled: str | None) -> Iterator[tup
         raise _ended_early()
 
     try:
-        say({"setup": {"workers": workers, "seed": hashlib.sha256(seed).hexdigest(), "compiled": compiled}})
+        say(
+            {
+                "setup": {
+                    "workers": workers,
+                    "seed": hashlib.sha256(seed).hexdigest(),
+                    "compiled": compiled,
+                    "tier": tier,
+                }
+            }
+        )
         yield say, answers()
     except BaseException:
         process.kill()
@@ -234,10 +248,17 @@ def _ended_early() -> TraceOnceError:
     return TraceOnceError(f"The grader's supervisor ended early: {RUN_AGAIN}")
 
 
-def _key(work: Work, seed: bytes, limits: Limits, root: Path) -> str:
+def _key(work: Work, seed: bytes, limits: Limits, root: Path, tier: str) -> str:
     """A digest of all that a record depends on: where it is the same, the work is not done again."""
     diagnoses = [asdict(found) for found in work.read.diagnoses]
-    parts: list[Any] = [work.id, sorted(work.read.cells.items()), diagnoses, work.read.own_code_cells, limits.to_json()]
+    parts: list[Any] = [
+        work.id,
+        sorted(work.read.cells.items()),
+        diagnoses,
+        work.read.own_code_cells,
+        limits.to_json(),
+        tier,
+    ]
     if work.lab is not None:
         hidden = hidden_file(root, work.lab.name)
         parts += [asdict(work.lab), hidden.read_text() if hidden.is_file() else ""]
@@ -300,6 +321,7 @@ def grade_paths(
     memory_limit: int = 2048,
     root: Path | None = None,
     cluster: "Cluster | None" = None,
+    tier: str = NAMESPACES,
 ) -> list[Record]:
     """Grade notebooks and folders of them; records and reports go to `out`. What was graded before is not graded again.
 
@@ -307,11 +329,12 @@ def grade_paths(
 
     - `workers`: submissions at a time on this machine.
     - `cluster`: grade there instead; then `workers` counts for nothing.
+    - `tier`: the isolation, one of `sandbox.handle.TIERS`; what was graded under another is graded again.
 
     **Raises**: `UsageError` for paths, formats or limits that make no sense; `TraceOnceError` where a seed, the output
     folder or the sandbox is not to be had, or where the grader failed on a submission.
     """
-    _check_usage(formats, time_limit, memory_limit)
+    _check_usage(formats, time_limit, memory_limit, tier)
     _check_environment(cluster)
     root = root or find_root()
     limits = Limits.for_submission(seconds=time_limit, memory_mb=memory_limit)
@@ -323,7 +346,7 @@ def grade_paths(
         records: dict[str, Record] = {}
         todo = []
         for work in works:
-            kept = _kept(folder, work.id, _key(work, seed, limits, root))
+            kept = _kept(folder, work.id, _key(work, seed, limits, root, tier))
             if kept:
                 records[work.id] = kept
             else:
@@ -333,7 +356,7 @@ def grade_paths(
         with Progress(total=len(works), done=len(records)) as progress, stop_on_signals() as stop:
             if cluster is None:
                 stream = grade_submissions(
-                    todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared
+                    todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared, tier=tier
                 )
             else:
                 from traceonce.grade.cluster import grade_on_cluster  # importing Dask takes a second
@@ -346,6 +369,7 @@ def grade_paths(
                     root=root,
                     share_compiled=shared,
                     tell=progress.note,
+                    tier=tier,
                 )
             try:
                 # Closed whatever happens, so that nothing is graded on while the reports are written.
@@ -371,7 +395,9 @@ def grade_paths(
     return [records[work.id] for work in works]
 
 
-def _check_usage(formats: tuple[str, ...], time_limit: float, memory_limit: int) -> None:
+def _check_usage(formats: tuple[str, ...], time_limit: float, memory_limit: int, tier: str) -> None:
+    if tier not in TIERS:
+        raise UsageError(f"There is no isolation {tier!r}: choose from {', '.join(TIERS)}.")
     if unknown := [name for name in formats if name not in FORMATS]:
         raise UsageError(f"There is no format {unknown[0]!r}: choose from {', '.join(FORMATS)}.")
     if not 1 <= time_limit <= 86_400:

@@ -128,3 +128,37 @@ for _ in range(3):
     os.read(ready, 1)  # each of them has its name
 print("started")
 """
+
+SAME_USER = r"""
+import errno, fcntl, os, resource, signal, socket
+
+def attempt(name, call):
+    try:
+        call()
+        print(name, "DONE")
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+
+attempt("read limits", lambda: resource.prlimit(VICTIM, resource.RLIMIT_CPU))
+attempt("set limits", lambda: resource.prlimit(VICTIM, resource.RLIMIT_CORE, (0, 0)))
+attempt("affinity", lambda: os.sched_setaffinity(VICTIM, {0}))
+attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, VICTIM, 19))
+attempt("scheduling", lambda: os.sched_setscheduler(VICTIM, os.SCHED_BATCH, os.sched_param(0)))
+attempt("mode", lambda: os.chmod(SECRET, 0o777))
+attempt("times", lambda: os.utime(SECRET))
+attempt("attributes", lambda: os.setxattr(SECRET, "user.x", b"1"))
+attempt("remove", lambda: os.unlink(SECRET))
+attempt("rename", lambda: os.rename(SECRET, SECRET + "2"))
+attempt("link", lambda: os.link(SECRET, os.path.dirname(SECRET) + "/link"))
+attempt("make", lambda: os.mkdir(os.path.dirname(SECRET) + "/made"))
+# A signal by way of the kernel: data that arrives is told to the owner of a socket, with a signal of one's choice.
+one, other = socket.socketpair()
+try:
+    fcntl.fcntl(one.fileno(), fcntl.F_SETOWN, VICTIM)
+    fcntl.fcntl(one.fileno(), 10, signal.SIGKILL)
+    fcntl.fcntl(one.fileno(), fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+except OSError:
+    pass
+other.send(b"x")
+print("through")
+"""

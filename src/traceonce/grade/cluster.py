@@ -70,6 +70,7 @@ def grade_on_cluster(
     root: Path,
     share_compiled: bool = True,
     tell: Callable[[str], None],
+    tier: str,
 ) -> Generator[Record]:
     """Grade submissions on the workers of a cluster; as `batch.grade_submissions` otherwise.
 
@@ -90,6 +91,7 @@ def grade_on_cluster(
             "batch": uuid.uuid4().hex,
             "seed": hashlib.sha256(seed).hexdigest(),
             "share_compiled": share_compiled,
+            "tier": tier,
         }
         dispatcher = _Dispatcher(client, setup, tell)
         source = iter(works)
@@ -101,13 +103,13 @@ def grade_on_cluster(
                     if work is None:
                         exhausted = True
                     elif not work.gradable:
-                        yield unread(work, seed, limits, root)
+                        yield unread(work, seed, limits, root, tier)
                     else:
                         dispatcher.give(_Task.of(work, limits, root))
                 if exhausted and not dispatcher.open:
                     return
                 for task, result in dispatcher.wait():
-                    yield record_of(task.work, result, seed, limits, root)
+                    yield record_of(task.work, result, seed, limits, root, tier)
         finally:
             dispatcher.close()
 

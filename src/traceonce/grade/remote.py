@@ -116,7 +116,8 @@ class _Grader:
             RUN_SUPERVISOR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         compiled = compiled_folder() if setup["share_compiled"] else None
-        self._say({"setup": {"workers": setup["workers"], "seed": setup["seed"], "compiled": compiled}})
+        known = {name: setup[name] for name in ("workers", "seed", "tier")}
+        self._say({"setup": known | {"compiled": compiled}})
         first = self._answer()
         if "ready" not in first:
             self.end(first.get("fatal") or "its supervisor ended at its start")

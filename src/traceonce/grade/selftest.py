@@ -19,11 +19,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traceonce.doctor.findings import Finding
+from traceonce.errors import UsageError
 from traceonce.grade import breakouts
 from traceonce.grade.supervisor import ZYGOTE_ENVIRONMENT, Helper, start_sandbox, try_sandbox
 from traceonce.grade.wire import Wire, WireError
+from traceonce.sandbox.guard import ADDRESS_SPACE_SLACK_MB
+from traceonce.sandbox.handle import NAMESPACES, TIERS
 from traceonce.sandbox.limits import Limits
-from traceonce.sandbox.namespaces import ADDRESS_SPACE_SLACK_MB
 from traceonce.sandbox.root import SCRATCH, SHARED_MEMORY
 
 _SECONDS = 30.0
@@ -46,6 +48,14 @@ class Surroundings:
     def secret(self) -> Path:
         """A file with the token in it."""
         return self.folder / "secret"
+
+    def is_untouched(self) -> bool:
+        """Whether the file with the token is as it was, and alone."""
+        try:
+            same = self.secret.read_text() == self.token and self.secret.stat().st_mode & 0o777 == 0o600
+        except FileNotFoundError:
+            return False
+        return same and sorted(path.name for path in self.folder.iterdir()) == ["local", "secret"]
 
     @property
     def mark(self) -> str:
@@ -229,6 +239,8 @@ for folder, most in ((SCRATCH, SCRATCH_MB), (SHARED, SHARED_MB)):
 def _disk(printed: str, around: Surroundings) -> tuple[bool, str]:
     sizes = [int(number) for number in re.findall(r"room (\d+)", printed)]
     held = len(sizes) == 2 and sizes[0] <= around.limits.tmp_mb and sizes[1] <= around.limits.shm_mb
+    if held and sizes == [0, 0]:
+        return True, "there is nowhere to write"
     return held, f"{sizes} MB of room, and {[around.limits.tmp_mb, around.limits.shm_mb]} are allowed"
 
 
@@ -248,7 +260,7 @@ for change in (lambda: open(SECRET, "a"), lambda: os.chmod(SECRET, 0o777), lambd
 def _write(printed: str, around: Surroundings) -> tuple[bool, str]:
     found = re.search(r"written (\[.*\])", printed)
     written = set(ast.literal_eval(found[1])) if found else {"?"}
-    untouched = around.secret.read_text() == around.token and around.secret.stat().st_mode & 0o777 == 0o600
+    untouched = around.is_untouched()
     held = written <= {SCRATCH, SHARED_MEMORY} and "OPENED" not in printed and "CHANGED" not in printed and untouched
     where = ", ".join(sorted(written)) or "nowhere"
     return (
@@ -273,6 +285,14 @@ def _signals(printed: str, around: Surroundings) -> tuple[bool, str]:
     dead = [process.pid for process in (around.victim, around.parent) if process.poll() is not None]
     held = not dead and "SENT" not in printed and printed.count("refused") == 6
     return held, "the grader and a victim cannot be signalled" if held else f"signals arrived; ended: {dead}"
+
+
+def _same_user(printed: str, around: Surroundings) -> tuple[bool, str]:
+    alive = around.victim.poll() is None
+    held = "through" in printed and "DONE" not in printed and around.is_untouched() and alive
+    if held:
+        return True, "files and processes of the user who started the grader cannot be changed"
+    return False, _quote(printed, "DONE") + ("" if alive else "; the victim was ended")
 
 
 _OUTLIVE = breakouts.OUTLIVE.replace('b"OUTLIVER"', "MARK.encode()")
@@ -302,6 +322,7 @@ ATTEMPTS = (
     Attempt("network", _REACH, _reach),
     Attempt("system calls", breakouts.BREAK_OUT, _break_out),
     Attempt("privileges", _PRIVILEGES, _privileges),
+    Attempt("same user", breakouts.SAME_USER, _same_user),
     Attempt("signals", _SIGNALS, _signals),
     Attempt("fork bomb", _FORKS, _forks),
     Attempt("memory", _MEMORY, _memory),
@@ -369,13 +390,15 @@ def surroundings(limits: Limits, parent: "subprocess.Popen[bytes]") -> Iterator[
             victim.wait()
 
 
-def examine_sandbox() -> list[Finding]:
+def examine_sandbox(tier: str = NAMESPACES) -> list[Finding]:
     """Try every way out of the sandbox of this machine.
 
-    **Raises**: `SandboxRefused` where it cannot be built at all.
+    **Raises**: `SandboxRefused` where it cannot be built at all; `UsageError` for an isolation that is not there.
     """
+    if tier not in TIERS:
+        raise UsageError(f"There is no isolation {tier!r}: choose from {', '.join(TIERS)}.")
     limits = replace(Limits(), memory_mb=512, call_seconds=_SECONDS)
-    zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT)
+    zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT, (tier,), tier)
     try:
         zygote.wait_until_ready()
         try_sandbox(zygote)

@@ -104,8 +104,10 @@ class HelperGone(Exception):
 class Helper:
     """The zygote or the judge: a process with a packet socket, on which it says ``ready`` once."""
 
-    def __init__(self, module: str, environment: dict[str, str], arguments: tuple[str, ...] = ()) -> None:
-        self.module = module
+    def __init__(
+        self, module: str, environment: dict[str, str], arguments: tuple[str, ...] = (), tier: str = NAMESPACES
+    ) -> None:
+        self.module, self.tier = module, tier
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         kept = {name: value for name, value in os.environ.items() if name in ("LD_LIBRARY_PATH", "LANG", "LC_ALL")}
         command = [sys.executable, "-P", "-s", "-B", "-m", module, str(theirs.fileno()), *arguments]
@@ -127,7 +129,7 @@ class Helper:
         except TimeoutError:
             message = f"{self.module} did not start in {_START_SECONDS:g} s"
         if message != "ready":
-            raise SandboxRefused(message.removeprefix("failed ") or f"{self.module} ended at its start")
+            raise SandboxRefused(message.removeprefix("failed ") or f"{self.module} ended at its start", self.tier)
         self.control.settimeout(None)
 
     def send(self, message: dict[str, Any], descriptors: list[int]) -> None:
@@ -165,7 +167,7 @@ class Run:
     def __init__(self, job: dict[str, Any], seed: str, zygote: Helper, judge: Helper) -> None:
         self.job, self.zygote = job, zygote
         self.limits = Limits.from_json(job["limits"])
-        self.result = Result(job["id"])
+        self.result = Result(job["id"], zygote.tier)
         self.started = time.monotonic()
         self.deadline = self.started + self.limits.seconds
         self.skipped: dict[int, str] = {}
@@ -365,7 +367,7 @@ def start_sandbox(zygote: Helper, document: dict[str, Any], limits: Limits) -> t
         os.close(job)
         childs.close()
         childs_notice.close()
-    sandbox = Sandbox(notice)
+    sandbox = Sandbox(notice, zygote.tier)
     try:
         sandbox.wait_until_started(_START_SECONDS)
     except SandboxRefused:
@@ -384,7 +386,7 @@ def try_sandbox(zygote: Helper) -> None:
             Wire(end, 2**20).receive(deadline=time.monotonic() + _START_SECONDS)
         except WireError as error:
             status = sandbox.wait_status(1.0)  # raises with the reason where set-up failed
-            raise SandboxRefused(f"its child ended with status {status}") from error
+            raise SandboxRefused(f"its child ended with status {status}", zygote.tier) from error
 
 
 class Supervisor:
@@ -394,19 +396,20 @@ class Supervisor:
 
     - `seed`: the secret, in hexadecimal.
     - `compiled`: a folder for compiled programs that submissions may share; `None` for none.
+    - `tier`: the isolation, one of `sandbox.handle.TIERS`. Without namespaces no folder can be shown read-only, and nothing is shared.
     """
 
-    def __init__(self, workers: int, seed: str, compiled: str | None) -> None:
+    def __init__(self, workers: int, seed: str, compiled: str | None, tier: str) -> None:
         self.seed = seed
         self.jobs: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.output = threading.Lock()
         self.labs: dict[str, dict[str, Any]] = {}
         self.filling = threading.Lock()
-        self.compiled = Compiled.open(Path(compiled), ZYGOTE_ENVIRONMENT) if compiled else None
+        self.compiled = Compiled.open(Path(compiled), ZYGOTE_ENVIRONMENT) if compiled and tier == NAMESPACES else None
         # Helpers are started on the main thread: they die with the thread that started them.
         self.judge = Helper("traceonce.grade.judge", JUDGE_ENVIRONMENT)
         shown = (str(self.compiled.folder),) if self.compiled else ()
-        self.zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT, shown)
+        self.zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT, (tier, *shown), tier)
         self.zygote.wait_until_ready()
         self.judge.wait_until_ready()
         try_sandbox(self.zygote)
@@ -477,7 +480,7 @@ def main() -> None:
     """Serve standard input; a sandbox that cannot be built becomes ``{"fatal": sentence}``."""
     setup = json.loads(sys.stdin.readline())["setup"]
     try:
-        supervisor = Supervisor(setup["workers"], setup["seed"], setup["compiled"])
+        supervisor = Supervisor(setup["workers"], setup["seed"], setup["compiled"], setup["tier"])
     except TraceOnceError as error:
         print(json.dumps({"fatal": str(error)}), flush=True)
         sys.exit(error.exit_code)

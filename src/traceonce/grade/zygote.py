@@ -1,8 +1,8 @@
 """The process that student code is forked from: everything imported, nothing secret, one thread, no backend.
 
-    python -m traceonce.grade.zygote DESCRIPTOR [COMPILED]
+    python -m traceonce.grade.zygote DESCRIPTOR TIER [COMPILED]
 
-`DESCRIPTOR` is a sequenced-packet socket to the supervisor, `COMPILED` a folder of compiled programs (`grade.compiled`). The zygote moves into the sandbox's namespaces and root first
+`DESCRIPTOR` is a sequenced-packet socket to the supervisor, `TIER` the isolation, `COMPILED` a folder of compiled programs (`grade.compiled`). In the namespaces tier the zygote moves into the sandbox's namespaces and root first
 and imports there, so that what is imported is what a child can reach later. It then answers ``ready`` or ``failed REASON``,
 and forks one sandboxed child for each packet, which brings the child's descriptors: wire, job, notice. It never reads a job,
 because what it reads stays in the memory that later children inherit.
@@ -17,12 +17,16 @@ import select
 import signal
 import socket
 import sys
+import types
 from pathlib import Path
 
 from traceonce.grade.compiled import FOLDER_IN_SANDBOX
-from traceonce.sandbox import linux, namespaces
+from traceonce.sandbox import landlock_tier, linux, namespaces
+from traceonce.sandbox.guard import end_others
+from traceonce.sandbox.handle import LANDLOCK, NAMESPACES
 from traceonce.sandbox.limits import Limits
 
+_TIERS = {NAMESPACES: namespaces, LANDLOCK: landlock_tier}
 _IMPORTED = ("jax", "jax.numpy", "equinox", "optax", "traceonce.grade.child")
 # Imported by JAX at the first lowering; in the zygote they are paid for once.
 _IMPORTED_LATER = (
@@ -42,8 +46,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
+    tier, compiled = _TIERS[sys.argv[2]], sys.argv[3:]
     try:
-        namespaces.enter({Path(FOLDER_IN_SANDBOX): Path(folder) for folder in sys.argv[2:]})
+        tier.enter({Path(FOLDER_IN_SANDBOX): Path(folder) for folder in compiled})
     except OSError as error:
         control.send(f"failed {error.strerror or error}".encode()[:500])
         return
@@ -52,13 +57,13 @@ def main() -> None:
     for name in _IMPORTED_LATER:
         if importlib.util.find_spec(name) is not None:
             importlib.import_module(name)
-    if sys.argv[2:]:
+    if compiled:
         use_compiled(FOLDER_IN_SANDBOX)
     importlib.import_module("traceonce.grade.warm").warm_up()
     gc.collect()
     gc.freeze()  # the collector would otherwise touch, and so copy, every inherited page in every child
     control.send(b"ready")
-    _fork_on_request(control)
+    _fork_on_request(control, tier)
 
 
 def use_compiled(folder: str) -> None:
@@ -69,7 +74,7 @@ def use_compiled(folder: str) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 86_400)
 
 
-def _fork_on_request(control: socket.socket) -> None:
+def _fork_on_request(control: socket.socket, tier: types.ModuleType) -> None:
     from traceonce.grade import child
 
     wardens: dict[int, int] = {}  # by pidfd, which turns readable when the warden ends
@@ -85,8 +90,8 @@ def _fork_on_request(control: socket.socket) -> None:
             break
         wire, job, notice_descriptor = descriptors
         notice = socket.socket(fileno=notice_descriptor)
-        warden = namespaces.fork_sandboxed(
-            lambda wire=wire, job=job: child.run(wire, job, namespaces.end_strays),  # type: ignore[misc]
+        warden = tier.fork_sandboxed(
+            lambda wire=wire, job=job: child.run(wire, job, end_others),  # type: ignore[misc]
             keep=(wire, job),
             notice=notice,
             limits=Limits.from_json(json.loads(packet)),

@@ -13,17 +13,25 @@ from traceonce.errors import TraceOnceError
 from traceonce.sandbox.watch import memory_mb, peak_mb
 
 NAMESPACES = "namespaces"
+LANDLOCK = "landlock"
+
+TIERS = (NAMESPACES, LANDLOCK)
+"""The isolation that there is, strongest first. A weaker one is taken only where it is asked for by name."""
+
+_NEEDS = {
+    NAMESPACES: "it needs Linux 5.14 or newer with user namespaces (as an ordinary user: sysctl user.max_user_namespaces above 0, "
+    "and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0; in a container: start it with --privileged). "
+    f"Where that cannot be had, --isolation {LANDLOCK} is weaker; docs/grading.md says by what.",
+    LANDLOCK: "it needs Linux 6.12 or newer with Landlock switched on (the file /sys/kernel/security/lsm names it), and Python and the "
+    "environment where everybody may read them.",
+}
 
 
 class SandboxRefused(TraceOnceError):
     """The machine does not allow the isolation that was asked for. Nothing weaker is taken in its place."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(
-            f"The sandbox cannot be built here ({reason}), so nothing was graded: it needs Linux 5.14 or newer with user "
-            "namespaces (as an ordinary user: sysctl user.max_user_namespaces above 0, and on Ubuntu "
-            "kernel.apparmor_restrict_unprivileged_userns=0; in a container: start it with --privileged)."
-        )
+    def __init__(self, reason: str, tier: str = NAMESPACES) -> None:
+        super().__init__(f"The sandbox cannot be built here ({reason}), so nothing was graded: {_NEEDS[tier]}")
 
 
 @dataclass
@@ -37,6 +45,7 @@ class Sandbox:
     """
 
     notice: socket.socket
+    tier: str = NAMESPACES
     cpu_seconds: float = 0.0
     _init: int = -1
     _pid: int = -1
@@ -53,9 +62,11 @@ class Sandbox:
         try:
             message, descriptors, _, _ = socket.recv_fds(self.notice, 1024, 1)
         except TimeoutError:
-            raise SandboxRefused(f"it did not start in {seconds:g} s") from None
+            raise SandboxRefused(f"it did not start in {seconds:g} s", self.tier) from None
         if message != b"init" or not descriptors:
-            raise SandboxRefused(message.decode(errors="replace").removeprefix("failed ") or "it ended at once")
+            raise SandboxRefused(
+                message.decode(errors="replace").removeprefix("failed ") or "it ended at once", self.tier
+            )
         self._init = descriptors[0]
         self._pid = _pid_of(self._init)
 
@@ -75,7 +86,7 @@ class Sandbox:
                 status, used = message.removeprefix(b"end ").split()
                 self._status, self.cpu_seconds = int(status), float(used)
             elif message.startswith(b"failed "):
-                raise SandboxRefused(message.decode(errors="replace").removeprefix("failed "))
+                raise SandboxRefused(message.decode(errors="replace").removeprefix("failed "), self.tier)
             else:
                 self._lost = True
         return self._status
@@ -86,7 +97,8 @@ class Sandbox:
             return
         self._closed = True
         if self._init >= 0:
-            for number, patience in ((signal.SIGTERM, 2), (signal.SIGKILL, 10)):
+            # The first is the one that cleans up: where there is no process namespace, what the second leaves would stay.
+            for number, patience in ((signal.SIGTERM, 10), (signal.SIGKILL, 10)):
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(self._init, number)
                 # A pidfd turns readable when the process has ended; an init ends after all in its namespace have.

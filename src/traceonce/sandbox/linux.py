@@ -36,14 +36,22 @@ PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
 PR_CAPBSET_DROP = 24
 PR_SET_SECUREBITS = 28
+PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _SECUREBITS_LOCKED_NOROOT = 0b11  # NOROOT and its lock: no program gains capabilities for being run as uid 0
 
 _SYSCALLS = {
-    "x86_64": {"pivot_root": 155, "capset": 126, "mount_setattr": 442},
-    "aarch64": {"pivot_root": 41, "capset": 91, "mount_setattr": 442},
+    "x86_64": {"pivot_root": 155, "capset": 126},
+    "aarch64": {"pivot_root": 41, "capset": 91},
+}
+# Calls that are newer than both have one number everywhere.
+_NEW_SYSCALLS = {
+    "mount_setattr": 442,
+    "landlock_create_ruleset": 444,
+    "landlock_add_rule": 445,
+    "landlock_restrict_self": 446,
 }
 _LAST_CAPABILITY = 63
 
@@ -62,11 +70,13 @@ def _check(result: int, what: str) -> int:
     return result
 
 
-def _syscall(name: str, *arguments: object) -> int:
+def system_call(name: str, *arguments: object) -> int:
+    """A system call that libc has no function for."""
     numbers = _SYSCALLS.get(machine())
     if numbers is None:
         raise OSError(errno.ENOSYS, f"{name}: system call numbers of {machine()} are not known here")
-    return _check(_libc.syscall(ctypes.c_long(numbers[name]), *arguments), name)
+    number = (numbers | _NEW_SYSCALLS)[name]
+    return _check(_libc.syscall(ctypes.c_long(number), *arguments), name)
 
 
 def _bytes(text: str | Path | None) -> bytes | None:
@@ -104,7 +114,7 @@ def restrict_mount(target: str | Path, *, rdonly: bool = True, nosuid: bool = Tr
     """Add flags to a mount and to all below it, keeping those that it has (`mount_setattr(2)`, Linux 5.12)."""
     wanted = {"rdonly": rdonly, "nosuid": nosuid, "nodev": nodev}
     attributes = _MountAttributes(attr_set=sum(_MOUNT_ATTR[name] for name, on in wanted.items() if on))
-    _syscall(
+    system_call(
         "mount_setattr",
         ctypes.c_int(_AT_FDCWD),
         ctypes.c_char_p(_bytes(target)),
@@ -117,7 +127,7 @@ def restrict_mount(target: str | Path, *, rdonly: bool = True, nosuid: bool = Tr
 def pivot_root(new_root: str | Path) -> None:
     """Make `new_root` the root of this mount namespace and let go of the old one."""
     os.chdir(new_root)
-    _syscall("pivot_root", ctypes.c_char_p(b"."), ctypes.c_char_p(b"."))
+    system_call("pivot_root", ctypes.c_char_p(b"."), ctypes.c_char_p(b"."))
     unmount_lazily(".")
     os.chdir("/")
 
@@ -144,6 +154,12 @@ class _CapabilitySets(ctypes.Structure):
 
 def drop_capabilities() -> None:
     """Give up every capability for good: the bounding, ambient, inheritable, permitted and effective sets."""
+    close_capabilities()
+    clear_capabilities()
+
+
+def close_capabilities() -> None:
+    """Let no program, whoever owns it, give a capability again. Takes a privilege."""
     for number in range(_LAST_CAPABILITY + 1):
         try:
             prctl(PR_CAPBSET_DROP, number)
@@ -151,9 +167,13 @@ def drop_capabilities() -> None:
             if error.errno != errno.EINVAL:  # EINVAL: this kernel has no capability of that number
                 raise
     prctl(PR_SET_SECUREBITS, _SECUREBITS_LOCKED_NOROOT)
+
+
+def clear_capabilities() -> None:
+    """Give up the capabilities that this process has."""
     prctl(PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL)
     header = _CapabilityHeader(version=0x20080522, pid=0)
-    _syscall("capset", ctypes.byref(header), (_CapabilitySets * 2)())
+    system_call("capset", ctypes.byref(header), (_CapabilitySets * 2)())
 
 
 def die_with_parent(signal_number: int = 9) -> None:

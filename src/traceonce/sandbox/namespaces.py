@@ -13,28 +13,20 @@ It works as root and as an ordinary user. As root, student code runs as an id th
 """
 
 import os
-import resource
 import select
-import signal
 import socket
-import sys
-import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from traceonce.sandbox import linux, seccomp
+from traceonce.sandbox.guard import close_all_but, detach, exit_as_defect, failure, hold, mapped_mb, reap, set_rlimits
 from traceonce.sandbox.limits import Limits
 from traceonce.sandbox.root import SCRATCH, SHARED_MEMORY, enter_root, environment_contents
 
 STUDENT = 1000
 """User and group id of student code, as it sees itself."""
 
-_NOBODY = 65534
-ADDRESS_SPACE_SLACK_MB = 256
-"""MB of address space beyond the limit on memory: what is mapped and never touched."""
-
-_confined = False
+NOBODY = 65534
 
 
 def enter(extra: Mapping[Path, Path]) -> None:
@@ -56,16 +48,17 @@ def enter(extra: Mapping[Path, Path]) -> None:
 def _id_maps(uid: int, gid: int) -> tuple[str, str, bool]:
     """User map, group map, and whether they are root's, which a process outside must write.
 
-    Root stays root inside, which sets up the root file system, and student code gets `_NOBODY`. Anybody else has only the
-    one id to give. Root of a container that has no `_NOBODY` is like anybody else: it is no real root.
+    Root stays root inside, which sets up the root file system, and student code gets `NOBODY`. Anybody else has only the
+    one id to give. Root of a container that has no `NOBODY` is like anybody else: it is no real root.
     """
-    if uid == 0 and _has_id("uid", _NOBODY) and _has_id("gid", _NOBODY):
-        both = f"0 0 1\n{STUDENT} {_NOBODY} 1\n"
+    if uid == 0 and has_id("uid", NOBODY) and has_id("gid", NOBODY):
+        both = f"0 0 1\n{STUDENT} {NOBODY} 1\n"
         return both, both, True
     return f"{STUDENT} {uid} 1\n", f"{STUDENT} {gid} 1\n", False
 
 
-def _has_id(kind: str, number: int) -> bool:
+def has_id(kind: str, number: int) -> bool:
+    """Whether there is such an id here: a container may have few. `kind` is ``uid`` or ``gid``."""
     rows = [[int(part) for part in line.split()] for line in Path(f"/proc/self/{kind}_map").read_text().splitlines()]
     return any(first <= number < first + count for first, _, count in rows)
 
@@ -115,27 +108,15 @@ def fork_sandboxed(run: Callable[[], None], *, keep: tuple[int, ...], notice: so
         try:
             _be_warden(run, keep, notice, limits)
         except OSError as error:
-            notice.send(_failure(error))
+            notice.send(failure(error))
         finally:
-            _exit_as_defect()
+            exit_as_defect()
     return warden
-
-
-def _failure(error: OSError) -> bytes:
-    return f"failed {error.strerror or error}".encode()[:500]
-
-
-def _exit_as_defect() -> None:
-    """End a forked process that must never run on in its caller's frames; show the exception that led here, if any."""
-    if sys.exc_info()[0] is not None:
-        traceback.print_exc()
-        sys.stderr.flush()
-    os._exit(1)
 
 
 def _be_warden(run: Callable[[], None], keep: tuple[int, ...], notice: socket.socket, limits: Limits) -> None:
     linux.die_with_parent()
-    _close_all_but((*keep, notice.fileno()))
+    close_all_but((*keep, notice.fileno()))
     # The kernel ends a submission before anything else of the machine when memory runs out.
     Path("/proc/self/oom_score_adj").write_text("1000")
     if os.geteuid() == 0:
@@ -159,12 +140,12 @@ def _be_warden(run: Callable[[], None], keep: tuple[int, ...], notice: socket.so
         try:
             _be_init(run, keep, notice, limits, warden_alive)
         except OSError as error:
-            notice.send(_failure(error))
+            notice.send(failure(error))
         finally:
-            _exit_as_defect()
+            exit_as_defect()
     handle = os.pidfd_open(init)
     socket.send_fds(notice, [b"init"], [handle])
-    _close_all_but(())
+    close_all_but(())
     os.waitpid(init, 0)
     os._exit(0)
 
@@ -174,6 +155,7 @@ def _be_init(
 ) -> None:
     if os.getpid() != 1:  # what follows signals "every process", and must mean those of its own namespace
         raise OSError("the process namespace is not new")
+    hold()
     linux.die_with_parent()
     if select.select([warden_alive], [], [], 0)[0]:
         os._exit(1)
@@ -189,97 +171,25 @@ def _be_init(
             _confine((*keep, notice.fileno()), limits)
             notice.close()
         except OSError as error:
-            notice.send(_failure(error))
+            notice.send(failure(error))
             os._exit(1)
         try:
             run()
         finally:
             os._exit(1)
-    _close_all_but((notice.fileno(),))
-    _reap(child, notice)
+    close_all_but((notice.fileno(),))
+    reap(child, notice)
     os._exit(0)
-
-
-def _reap(child: int, notice: socket.socket) -> None:
-    """Wait for the child, end whatever it leaves behind, wait for that too, and report.
-
-    `SIGTERM` from the supervisor ends the child first. `SIGKILL` would do as well, but then the kernel throws away what the
-    namespace's processes used of the processor, and nobody could say what a submission costs.
-    """
-    signal.signal(signal.SIGTERM, lambda *_: _end_namespace())
-    status = None
-    while status is None:
-        ended, found = os.waitpid(-1, 0)
-        if ended == child:
-            status = found
-    _end_namespace()
-    with suppress(ChildProcessError):
-        while True:
-            os.waitpid(-1, 0)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    notice.send(f"end {status} {used.ru_utime + used.ru_stime:.4f}".encode())
-
-
-def _end_namespace() -> None:
-    """End every process of the namespace but its init, the caller."""
-    with suppress(ProcessLookupError):  # the last one has ended by itself, perhaps just before a signal came in
-        os.kill(-1, signal.SIGKILL)
 
 
 def _confine(keep: tuple[int, ...], limits: Limits) -> None:
     """The last step before student code: no descriptors, no privileges, no way to get any, and limits on the rest."""
-    global _confined
     linux.die_with_parent()
-    os.setsid()
-    _close_all_but(keep)
-    null = os.open("/dev/null", os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    os.close(null)
+    detach(keep)
     os.chdir(SCRATCH)
     for name, value in (("HOME", SCRATCH), ("TMPDIR", SCRATCH), ("USER", "student")):
         os.environ[name] = value
-    _set_rlimits(limits)
+    set_rlimits(limits, mapped=mapped_mb())
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     linux.drop_capabilities()
     seccomp.install()
-    _confined = True
-
-
-def end_strays() -> None:
-    """End every process of this sandbox but the caller and its init: what student code forked and left running.
-
-    **Raises**: `RuntimeError` in a process that is not confined, where it would end everything of the user's.
-    """
-    if not _confined:
-        raise RuntimeError("end_strays is for confined processes alone")
-    with suppress(ProcessLookupError):  # there is nothing to end
-        os.kill(-1, signal.SIGKILL)
-
-
-def _set_rlimits(limits: Limits) -> None:
-    seconds = int(limits.seconds) + 2
-    mapped_pages = int(Path("/proc/self/statm").read_text().split()[0])
-    address_space = mapped_pages * resource.getpagesize() + (limits.memory_mb + ADDRESS_SPACE_SLACK_MB) * 2**20
-    for which, most in (
-        (resource.RLIMIT_AS, address_space),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_NPROC, limits.processes),
-        (resource.RLIMIT_FSIZE, limits.file_mb * 2**20),
-        (resource.RLIMIT_NOFILE, limits.open_files),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_MSGQUEUE, 0),
-        (resource.RLIMIT_MEMLOCK, 0),
-    ):
-        resource.setrlimit(which, (most, most))
-    # A write over the file-size limit is an OSError in student code, as on a full disk, and no death by signal.
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
-def _close_all_but(keep: tuple[int, ...]) -> None:
-    """Close every descriptor from 3 up that is not in `keep`."""
-    start = 3
-    for descriptor in sorted({number for number in keep if number > 2}):
-        os.closerange(start, descriptor)
-        start = descriptor + 1
-    os.closerange(start, 1 << 20)

@@ -84,6 +84,61 @@ _REFUSED: dict[str, tuple[int, int]] = {
     "msgget": (68, 186),
     "mq_open": (240, 180),
 }
+# Where there are no namespaces: what reaches other processes of the same user, and what files that cannot be opened still allow.
+_REFUSED_IN_SHARED_VIEW: dict[str, tuple[int, int]] = {
+    # A Landlock domain refuses to open a file for writing, and not these.
+    "chmod": (90, -1),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, -1),
+    "fchown": (93, 55),
+    "lchown": (94, -1),
+    "fchownat": (260, 54),
+    "utime": (132, -1),
+    "utimes": (235, -1),
+    "futimesat": (261, -1),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+    "flock": (73, 32),
+    "inotify_init": (253, -1),
+    "inotify_init1": (294, 26),
+    "statmount": (457, 457),
+    "listmount": (458, 458),
+    "open_tree_attr": (467, 467),
+    # Other processes of the same user, and what they share.
+    "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "process_mrelease": (448, 448),
+    "semop": (65, 193),
+    "semctl": (66, 191),
+    "semtimedop": (220, 192),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
+    "mq_unlink": (241, 181),
+    # Sockets: there is no network namespace, and local ones lead to the user's own services.
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+}
+_PRLIMIT = (302, 261)
+_SOCKETPAIR = (53, 199)
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET = (41, 198)
@@ -99,7 +154,9 @@ _RETURN = 0x06
 _ALLOW = 0x7FFF0000
 _REFUSE = 0x00050000
 _KILL_PROCESS = 0x80000000
-_OFFSET_NUMBER, _OFFSET_ARCHITECTURE, _OFFSET_FIRST_ARGUMENT = 0, 4, 16
+_AND = 0x54
+_OFFSET_NUMBER, _OFFSET_ARCHITECTURE, _OFFSET_FIRST_ARGUMENT, _OFFSET_SECOND_ARGUMENT = 0, 4, 16, 24
+_SOCKET_KIND, _STREAM, _SEQPACKET = 0xF, 1, 5
 _X32_BIT = 0x40000000
 
 
@@ -111,8 +168,10 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def build(machine: str) -> list[tuple[int, int, int, int]]:
+def build(machine: str, *, strict: bool = False) -> list[tuple[int, int, int, int]]:
     """The filter's instructions `(code, jump if true, jump if false, constant)` for a processor family.
+
+    `strict` also refuses what namespaces would make harmless.
 
     **Raises**: `OSError` where the family is not known.
     """
@@ -127,9 +186,26 @@ def build(machine: str) -> list[tuple[int, int, int, int]]:
         (_JUMP_GREATER_EQUAL, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
     ]
-    for numbers in _REFUSED.values():
+    for numbers in (_REFUSED | (_REFUSED_IN_SHARED_VIEW if strict else {})).values():
         if numbers[column] >= 0:
             program += [(_JUMP_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, _REFUSE | errno.EPERM)]
+    if strict:
+        program += [
+            # Limits of the caller alone, never of another process.
+            (_JUMP_EQUAL, 0, 4, _PRLIMIT[column]),
+            (_LOAD_WORD, 0, 0, _OFFSET_FIRST_ARGUMENT),
+            (_JUMP_EQUAL, 0, 1, 0),
+            (_RETURN, 0, 0, _ALLOW),
+            (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+            # A datagram socket, even one of a pair, can be pointed at an address.
+            (_JUMP_EQUAL, 0, 6, _SOCKETPAIR[column]),
+            (_LOAD_WORD, 0, 0, _OFFSET_SECOND_ARGUMENT),
+            (_AND, 0, 0, _SOCKET_KIND),
+            (_JUMP_EQUAL, 1, 0, _STREAM),
+            (_JUMP_EQUAL, 0, 1, _SEQPACKET),
+            (_RETURN, 0, 0, _ALLOW),
+            (_RETURN, 0, 0, _REFUSE | errno.EACCES),
+        ]
     # Threads are made with clone3, whose flags a filter cannot read; glibc falls back to clone on ENOSYS.
     program += [(_JUMP_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _REFUSE | errno.ENOSYS)]
     program += [
@@ -147,12 +223,12 @@ def build(machine: str) -> list[tuple[int, int, int, int]]:
     return program
 
 
-def install() -> None:
-    """Refuse the listed calls in this process and in all it starts, for good. Needs no_new_privs.
+def install(*, strict: bool = False) -> None:
+    """Refuse the listed calls in this process and in all it starts, for good; `strict` as in `build`. Needs no_new_privs.
 
     **Raises**: `OSError` where the kernel or the processor family has no such filter.
     """
-    instructions = build(linux.machine())
+    instructions = build(linux.machine(), strict=strict)
     array = (_Instruction * len(instructions))(*(_Instruction(*parts) for parts in instructions))
     program = _Program(len(instructions), array)
     linux.set_filter(ctypes.cast(ctypes.byref(program), ctypes.c_void_p))

@@ -1,0 +1,122 @@
+"""What the tiers have in common: how a child is held, ended and reported on.
+
+Both end a sandbox by signalling "every process", which must mean those of the sandbox. So nothing here sends such a signal before a tier
+has made sure of that, and has said so with `hold`.
+"""
+
+import os
+import resource
+import signal
+import socket
+import sys
+import traceback
+from contextlib import suppress
+from pathlib import Path
+
+from traceonce.sandbox.limits import Limits
+
+ADDRESS_SPACE_SLACK_MB = 256
+"""MB of address space beyond the limit on memory: what is mapped and never touched."""
+
+_held = False
+
+
+def hold() -> None:
+    """Say that "every process" is, from here on and in all that is forked from here, those of one sandbox."""
+    global _held
+    _held = True
+
+
+def failure(error: OSError) -> bytes:
+    """What the supervisor is told of a set-up that failed."""
+    return f"failed {error.strerror or error}".encode()[:500]
+
+
+def exit_as_defect() -> None:
+    """End a forked process that must never run on in its caller's frames; show the exception that led here, if any."""
+    if sys.exc_info()[0] is not None:
+        traceback.print_exc()
+        sys.stderr.flush()
+    os._exit(1)
+
+
+def reap(child: int, notice: socket.socket) -> None:
+    """Wait for the child, end whatever it leaves behind, wait for that too, and report.
+
+    `SIGTERM` from the supervisor ends the child first. `SIGKILL` would do as well, but then the kernel throws away what the
+    sandbox's processes used of the processor, and nobody could say what a submission costs.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: end_others())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    status = None
+    while status is None:
+        ended, found = os.waitpid(-1, 0)
+        if ended == child:
+            status = found
+    end_others()
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    notice.send(f"end {status} {used.ru_utime + used.ru_stime:.4f}".encode())
+
+
+def end_others() -> None:
+    """End every process of this sandbox that the caller may signal, itself excepted: from the guard all, from the child what its code left running.
+
+    **Raises**: `RuntimeError` outside of a sandbox, where it would end everything of the user's.
+    """
+    if not _held:
+        raise RuntimeError("end_others is for the processes of a sandbox alone")
+    with suppress(ProcessLookupError):  # there is nothing to end, or it has ended by itself, perhaps just now
+        os.kill(-1, signal.SIGKILL)
+
+
+def mapped_mb() -> int:
+    """MB of address space that this process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize() // 2**20
+
+
+def detach(keep: tuple[int, ...]) -> None:
+    """Leave the grader's session, terminal and descriptors."""
+    os.setsid()
+    close_all_but(keep)
+    null = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.close(null)
+
+
+def set_rlimits(limits: Limits, *, mapped: int, others: int = 0) -> None:
+    """Set the limits of the kernel, for good.
+
+    **Arguments**
+
+    - `mapped`: what `mapped_mb` gave.
+    - `others`: processes and threads that are counted with the sandbox's own because they run as the same user.
+    """
+    seconds = int(limits.seconds) + 2
+    address_space = (mapped + limits.memory_mb + ADDRESS_SPACE_SLACK_MB) * 2**20
+    for which, most in (
+        (resource.RLIMIT_AS, address_space),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_NPROC, limits.processes + others),
+        (resource.RLIMIT_FSIZE, limits.file_mb * 2**20),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ):
+        resource.setrlimit(which, (most, most))
+    # A write over the file-size limit is an OSError in student code, as on a full disk, and no death by signal.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def close_all_but(keep: tuple[int, ...]) -> None:
+    """Close every descriptor from 3 up that is not in `keep`."""
+    start = 3
+    for descriptor in sorted({number for number in keep if number > 2}):
+        os.closerange(start, descriptor)
+        start = descriptor + 1
+    os.closerange(start, 1 << 20)
