@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +22,7 @@ FORMAT = 2
 _OF_DIAGNOSIS: dict[str, Status] = {"missing": "missing"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StudentLine:
     """A line of the student's own code: the cell's `grade_id`, the line's number from 1, its text."""
 
@@ -30,7 +31,7 @@ class StudentLine:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AssertRecord:
     """One hidden assert.
 
@@ -55,6 +56,11 @@ class AssertRecord:
     where: StudentLine | None = None
     note: str = ""
 
+    def __post_init__(self) -> None:
+        # A class's records are all in memory for the reports: what is the same in each is there once.
+        for name in ("name", "task", "title", "hint", "why", "reason"):
+            object.__setattr__(self, name, sys.intern(getattr(self, name)))
+
 
 @dataclass(frozen=True)
 class TaskRecord:
@@ -66,7 +72,7 @@ class TaskRecord:
     sections: tuple[Section, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CellRecord:
     """How a code cell of the lab ran with this submission: `reason` is empty where it ran to its end."""
 
