@@ -145,16 +145,14 @@ print("Task 2: the visible asserts pass. Hidden ones take more steps from other 
 # `example_keys(key, shard, rows)` gets the step's key, the number of the shard (below 1000) and the row numbers (below a
 # million), shape `(n,)`. It returns `{"noise": keys, "mask": keys}`, each with one key for each row.
 #
-# Look back at [An identity, not a position](../course/02_random_keys/02_random_keys.ipynb#An-identity,-not-a-position)
-# and at [Several processes](../course/02_random_keys/02_random_keys.ipynb#Several-processes).
+# Look back at [Several processes](../course/02_random_keys/02_random_keys.ipynb#Several-processes).
 #
-# All keys differ: for different rows, shards, steps and uses. An example's keys do not depend on its place in the batch, nor
-# on the batch's size.
+# Keys differ between rows, shards, steps and uses. An example's keys do not depend on its place in the batch or the
+# batch's size.
 #
 # <details><summary>If two examples get one key</summary>
 #
-# Look at the number that you fold in: `shard + row` is 1 for shard 0, row 1 and for shard 1, row 0. Two folds in turn
-# cannot meet.
+# Look at the number that you fold in: `shard + row` is 1 for shard 0, row 1 and for shard 1, row 0. Fold twice.
 #
 # </details>
 

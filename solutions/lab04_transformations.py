@@ -162,8 +162,7 @@ print("Task 3: the visible asserts pass. Hidden ones use other limits, and count
 # `labels` shape `(n,)`; `n` is a multiple of 64. A gradient has 2600 bytes, and 1024 of them are 2.7 MB. Your program may plan
 # **400 kB of temporaries for 1024 digits**, and must not grow with `n`: no Python loop, neither over digits nor over pieces.
 #
-# Look back at [The order decides what exists](../course/04_transformations/04_transformations.ipynb#The-order-decides-what-exists)
-# and at [A sum needs no list](../course/04_transformations/04_transformations.ipynb#A-sum-needs-no-list).
+# Look back at [A sum needs no list](../course/04_transformations/04_transformations.ipynb#A-sum-needs-no-list).
 #
 # <details><summary>If lax.map in pieces still plans too much</summary>
 #
