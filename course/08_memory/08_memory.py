@@ -841,8 +841,7 @@ print("live MB:", live_mb(), " last line of a note:", failures[0].strip().splitl
 # %%
 TRIAGE = """
 import gc, json, jax, jax.numpy as jnp, numpy as np
-from traceonce.observe import live_bytes, rss
-from traceonce.observe.memory import executables
+from traceonce.observe.memory import executables, live_bytes, rss
 f = jax.jit(lambda v: (v * 2).sum())
 jax.block_until_ready([f(jnp.ones(n)) for n in (50, 51)])  # what the compiler takes once is there before
 workloads = {
