@@ -397,9 +397,11 @@ ways = {
 
 # %% claims=["F2"]
 answers = {name: np.array(way()).tolist() for name, way in ways.items()}
+print("same answers:", all(a == answers["one jit, in a loop"] for a in answers.values()))
+
+# %% claims=["F2"]
 for name, way in ways.items():
     print(f"{name:34} {executions(way):4} programs started")
-print("same answers:", all(a == answers["one jit, in a loop"] for a in answers.values()))
 
 # %% [markdown]
 # `lax.map` is a scan over the crops. It starts one program, and inside of it goes crop by crop; `vmap` takes all crops at once. Is
