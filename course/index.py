@@ -38,7 +38,7 @@
 # | [09 Give the compiler the whole block](09_fusion/09_fusion.ipynb) | The code is right and the device idles. What did the compiler never see? | 55 | [40](../labs/lab09_fusion.ipynb) |
 # | 10 Keep the device busy | Utilisation is low and spiky. Who is waiting for whom? | 55 | 40 |
 # | 11 Placement is state too | Slower on eight devices than on one. Where do the bytes live? | 55 | 35 |
-# | 12 Change one thing, keep the evidence | You get a paper's code and a new loss term. What do you run first? | 45 | 40 |
+# | [12 Change one thing, keep the evidence](12_research_repo/12_research_repo.ipynb) | You get a paper's code and a new loss term. What do you run first? | 45 | [60](../labs/lab12_research_repo.ipynb) |
 #
 # Lessons without a link are not written yet.
 
