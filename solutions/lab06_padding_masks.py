@@ -157,8 +157,8 @@ print("Task 2: the visible asserts pass. Hidden ones fill the padding with other
 #
 # *6 minutes.* SGD with momentum, from the gradient of a batch and the number of its valid rows. `state` is a dict of `params`,
 # `velocity` (like `params`) and `steps`. The new velocity is `0.9 * velocity + grads`, the new parameters are
-# `params - lr * new velocity`, and `steps` is one higher. With a `count` of 0 **nothing** of the state changes. The step is
-# compiled.
+# `params - lr * new velocity`, and `steps`, an int32, is one higher. With a `count` of 0 **nothing** of the state changes,
+# whatever `grads` holds. The step is compiled.
 #
 # Look back at [Nothing to divide by](../course/06_padding_masks/06_padding_masks.ipynb#Nothing-to-divide-by).
 #
@@ -202,9 +202,9 @@ print("Task 3: the visible asserts pass. Hidden ones use other states, gradients
 # %% [markdown]
 # ## Task 4 · evaluate
 #
-# *7 minutes.* Loss and accuracy over a whole data set, in batches of `size` rows: a dict of `loss` and `accuracy`, the means
-# over **all** rows. `x` and `y` are NumPy arrays of any number of rows; the last batch may be short. After a first call, data
-# of another number of rows must cost no trace and no compile.
+# *7 minutes.* Loss and accuracy over a whole data set, in batches of `size` rows that go through a compiled function: a dict of
+# `loss` and `accuracy`, the means over **all** rows. `x` and `y` are NumPy arrays of any number of rows; the last batch may be
+# short, and so may the only one. After a first call, data of another number of rows must cost no trace and no compile.
 #
 # Look back at [Evaluation: sums and counts](../course/06_padding_masks/06_padding_masks.ipynb#Evaluation:-sums-and-counts).
 #
@@ -251,7 +251,7 @@ print("Task 4: the visible asserts pass. Hidden ones use other rows and paramete
 # ## Task 5 · The hardest digits
 #
 # *5 minutes.* Which digits does the model get most wrong? `hardest(losses, valid)` finds the four valid rows with the largest
-# loss, largest first, in four slots: `index` (int), `loss`, and `filled` (True for slots that hold a row). A slot that holds
+# loss, largest first, in four slots: `index` (int), `loss`, and `filled` (bool: True for slots that hold a row). A slot that holds
 # none has index −1, loss 0 and filled False. Losses are 0 or more. What stands in rows that are not valid is garbage, and may be
 # larger than any loss.
 #
@@ -359,7 +359,7 @@ print("Task 6: the visible asserts pass. Hidden ones push more, and less.")
 # ## Task 7 · Buckets
 #
 # *7 minutes.* Each digit, as the list of its inked pixels, has another length. `to_bucket(values)` pads a NumPy array of n numbers
-# to the smallest of `BUCKETS` that holds it: the padded array and its mask, both NumPy. What fits into none raises a
+# to the smallest of `BUCKETS` that holds it: the padded array and its mask, both NumPy. A number may be 0. What fits into none raises a
 # `ValueError`. `bucketed_means(sequences)` is the list of their means, through **one** jitted function, with at most one
 # compile for each bucket.
 #

@@ -237,7 +237,7 @@ def after(state, grads, lr):
     task="step",
     title="A batch with valid rows moves parameters and velocity",
     hint="With any valid row the new velocity should be 0.9 * velocity + grads, the parameters should move against it by the "
-    "rate, and steps should be one higher. It should run inside jit: a Python `if` on the count raises there.",
+    "rate, and steps should be one higher, still with its dtype. It should run inside jit: a Python `if` on the count raises there.",
 )
 def test_step_moves_by_the_velocity(lab):
     for count in (1, ROWS):
@@ -247,22 +247,27 @@ def test_step_moves_by_the_velocity(lab):
         assert same_gradient(got["params"], expected["params"])
         assert same_gradient(got["velocity"], expected["velocity"])
         assert int(got["steps"]) == expected["steps"]
+        assert np.asarray(got["steps"]).dtype == np.int32
 
 
 @graded(
     points=3,
     task="step",
     title="An empty batch changes nothing of the state",
-    hint="With a count of 0 parameters, velocity and steps should stay as they were. A gradient of zero is not enough: the "
-    "velocity still moves the parameters, and decays. Choose the whole old state, inside the program.",
+    hint="With a count of 0 parameters, velocity and steps should stay as they were, whatever the gradient is: zero, a number or "
+    "NaN. A gradient of zero is not enough: the velocity still moves the parameters, and decays. A product with a flag is not "
+    "either: 0 * NaN is NaN. Choose the whole old state, inside the program.",
 )
 def test_empty_batch_changes_nothing(lab):
     state = state_of(lab)
-    zeros = {name: np.zeros_like(leaf) for name, leaf in state["params"].items()}
-    got = lab.call("compiled_step", state, zeros, np.int32(0), 0.3)
-    assert same_tree(got["params"], state["params"])
-    assert same_tree(got["velocity"], state["velocity"])
-    assert int(got["steps"]) == int(state["steps"])
+    for grads in (
+        like_params(lab),
+        *({name: np.full_like(v, fill) for name, v in state["velocity"].items()} for fill in (0, np.nan)),
+    ):
+        got = lab.call("compiled_step", state, grads, np.int32(0), 0.3)
+        assert same_tree(got["params"], state["params"])
+        assert same_tree(got["velocity"], state["velocity"])
+        assert int(got["steps"]) == int(state["steps"])
 
 
 # evaluate -------------------------------------------------------------------------------------------------------------
@@ -276,6 +281,14 @@ def data(lab, count):
 def evaluated(lab, params, x, y):
     got = lab.call("evaluate", params, Host(x), Host(y), ROWS)
     return float(got["loss"]), float(got["accuracy"])
+
+
+def evaluation(lab, params, count, size):
+    """What was seen in an evaluation of `count` rows whose loss was right."""
+    x, y = data(lab, count)
+    seen = lab.observe("evaluate", params, Host(x), Host(y), size)
+    assert close(float(seen.value["loss"]), row_losses(params, x, y).mean())
+    return seen
 
 
 def accuracy(params, x, y):
@@ -314,17 +327,17 @@ def test_accuracy_counts_real_rows(lab):
 @graded(
     points=2,
     task="evaluate",
-    title="Another number of rows compiles nothing",
-    hint="After one evaluation, data of another number of rows should cost no trace and no compile, and give the right loss. "
-    "A short last batch is a new shape; so is each width of jnp.pad. Pad with NumPy before JAX gets the batch.",
+    title="A size of batch costs a program, another number of rows none",
+    hint="The first evaluation in batches of `size` rows should compile for that size. After it data of another number of rows, also "
+    "of fewer rows than one batch, should cost no trace and no compile, and give the right loss. A short last batch is a new shape; "
+    "so is each width of jnp.pad, and the whole data set in one batch. Pad with NumPy before JAX gets the batch.",
 )
 def test_other_numbers_of_rows_compile_nothing(lab):
-    params = random_params(lab)
-    evaluated(lab, params, *data(lab, 11))
-    x, y = data(lab, 14)
-    seen = lab.observe("evaluate", params, Host(x), Host(y), ROWS)
-    assert close(float(seen.value["loss"]), row_losses(params, x, y).mean())
-    assert traced(seen) == 0
+    # Neither this size nor the rows of these last batches are used by another assert.
+    params, size = random_params(lab), 5
+    assert traced(evaluation(lab, params, 12, size)) > 0
+    for count in (19, 4):
+        assert traced(evaluation(lab, params, count, size)) == 0
 
 
 # hardest --------------------------------------------------------------------------------------------------------------
@@ -348,8 +361,8 @@ def some_losses(lab, count):
     points=2,
     task="hardest",
     title="Only valid rows get into the slots",
-    hint="The slots should hold valid rows, hardest first. What stands in the other rows may be larger than any loss: it must "
-    "be out before top_k looks.",
+    hint="The slots should hold valid rows, hardest first, with an integer for the index and a Boolean for filled. What stands in the "
+    "other rows may be larger than any loss: it must be out before top_k looks.",
 )
 def test_only_valid_rows_get_into_the_slots(lab):
     losses, order, valid = some_losses(lab, 5)
@@ -357,6 +370,7 @@ def test_only_valid_rows_get_into_the_slots(lab):
         given = np.where(valid, losses, np.float32(garbage))
         index, loss, taken = slots_of(lab, given, valid)
         assert index.tolist() == order
+        assert (index.dtype.kind, taken.dtype.kind) == ("i", "b")
         assert close(loss, losses[order])
         assert taken.tolist() == [True] * 4
 
@@ -395,19 +409,21 @@ def test_loss_of_zero_is_a_row(lab):
 # remember, recall -----------------------------------------------------------------------------------------------------
 
 
-def pushes(lab, keeps):
-    """Batches of (values, keep), with NaN where nothing is kept, and the values that are kept, in order."""
+def pushes(lab, keeps, garbage):
+    """Batches of (values, keep), with garbage where nothing is kept, and the values that are kept, in order: one of them is 0."""
     batches, kept = [], []
     for keep in keeps:
-        values = np.where(keep, lab.rng.uniform(1, 9, 4), np.nan)
+        values = np.where(keep, lab.rng.uniform(1, 9, 4), garbage)
+        if keep[2] and not kept:
+            values[2] = 0.0
         batches.append((values.tolist(), [bool(k) for k in keep]))
         kept.extend(np.float64(np.float32(values[np.array(keep, bool)])).tolist())
     return batches, kept
 
 
-def pushed(lab, keeps):
+def pushed(lab, keeps, garbage=np.nan):
     """The means of `push_all`, the means expected, the last ring, and all that was kept."""
-    batches, kept = pushes(lab, keeps)
+    batches, kept = pushes(lab, keeps, garbage)
     means, ring = lab.call("push_all", batches)
     counts = np.cumsum([sum(keep) for keep in keeps])
     expected = [np.mean(kept[max(0, n - 5) : n]) if n else 0.0 for n in counts]
@@ -419,7 +435,7 @@ def pushed(lab, keeps):
     task="remember",
     title="A ring that is not full is averaged over what it holds",
     hint="The mean should be over the values in the ring, and 0 for an empty one. Empty slots are no zeros: leave them out of "
-    "sum and count, and divide by at least 1.",
+    "sum and count, and divide by at least 1. A kept 0 is a value: the count says which slots are filled.",
 )
 def test_half_full_ring_is_averaged_over_its_values(lab):
     means, expected, _, _ = pushed(lab, [(0, 0, 0, 0), (1, 1, 1, 1)])
@@ -430,12 +446,14 @@ def test_half_full_ring_is_averaged_over_its_values(lab):
     points=1,
     task="remember",
     title="What is not kept leaves no trace",
-    hint="A value with keep False should neither be written nor counted, wherever it stands among the four, and may be NaN.",
+    hint="A value with keep False should neither be written nor counted, wherever it stands among the four. It may be NaN and it may be "
+    "a number: `keep` alone tells.",
 )
 def test_what_is_not_kept_leaves_no_trace(lab):
-    means, expected, ring, kept = pushed(lab, [(0, 1, 1, 1), (0, 0, 0, 0), (1, 0, 0, 1)])
-    assert close(means, expected)
-    assert int(ring["count"]) == len(kept)
+    for garbage in (np.nan, 50.0):
+        means, expected, ring, kept = pushed(lab, [(0, 1, 1, 1), (0, 0, 0, 0), (1, 0, 0, 1)], garbage)
+        assert close(means, expected)
+        assert int(ring["count"]) == len(kept)
 
 
 @graded(
@@ -472,7 +490,10 @@ def test_ring_keeps_its_form(lab):
 
 
 def sequence(lab, length):
-    return lab.rng.uniform(1, 9, length).astype("float32")
+    """Numbers, the second of which is 0: a value like others."""
+    values = lab.rng.uniform(1, 9, length).astype("float32")
+    values[1] = 0.0
+    return values
 
 
 def bucket_of(lab, length):
@@ -488,7 +509,8 @@ def bucket_of(lab, length):
     task="buckets",
     title="Each length goes into the smallest bucket that holds it, or is refused",
     hint="A length that equals a bucket should fit into it, and one more should go into the next. Longer than the largest should "
-    "raise a ValueError: cutting changes the answer, and a size of its own is one more compile.",
+    "raise a ValueError: cutting changes the answer, and a size of its own is one more compile. The mask should have one True for each "
+    "value. A value may be 0, so padding is told by the length.",
 )
 def test_smallest_bucket_that_holds(lab):
     assert [bucket_of(lab, length) for length in (3, 8, 9, 16, 17, 32)] == [8, 8, 16, 16, 32, 32]
