@@ -245,6 +245,17 @@ def running(weights, x, keys):
 
 
 # %%
+from traceonce.show.records import Arm, Bars
+
+
+def draw(plans):
+    """The parts of each plan side by side."""
+    parts = ("arguments", "new outputs", "temporaries")
+    sizes = {name: (p.arguments, p.outputs - p.aliases, p.temporaries) for name, p in plans.plans.items()}
+    chart(Bars("Planned bytes", parts, tuple(Arm(name, size) for name, size in sizes.items())))
+
+
+# %%
 question = "Which plan is over half of the wide one's?"
 choices = ["chunks of 8", "chunks of 32", "both", "neither"]
 guess = predict("08-O7", question, choices)
@@ -260,7 +271,7 @@ ARMS = {
     "running": running,
 }
 plans = plan.compare(**{name: (arm, weights, x, keys) for name, arm in ARMS.items()})
-_ = chart(plans, numbers=False)
+draw(plans)
 share = {name: p.temporaries / plans["wide"].temporaries for name, p in plans.plans.items()}
 print("each at most the one before it:", list(share.values()) == sorted(share.values(), reverse=True))
 guess.reveal(choices[1 if share["chunks of 8"] < 0.6 < share["chunks of 32"] else 2])
@@ -728,7 +739,7 @@ guess.reveal(parts[(share_of_whole < 0.8) + (share_of_whole < 0.3)])
 # %%
 each = jax.grad(partial(net, jax.checkpoint(layer)))
 wrapped = plan.compare(**wrapped.plans, each=(each, ws, h))
-_ = chart(wrapped, numbers=False)
+draw(wrapped)
 print("each layer, under 0.7:", wrapped["each"].temporaries < 0.7 * wrapped["plain"].temporaries)
 
 # %% [markdown]
