@@ -191,8 +191,8 @@ print("Task 2: the visible asserts pass. Hidden ones change the order of keys, a
 # *7 minutes.* Write the class `Affine(scale, shift, activation)`. Called with `x`, it gives
 # `activation(scale * x + shift)`, where `activation` is the name of a function in `jnp`, such as `"tanh"`. It is a pytree:
 # `scale` and `shift` are its two leaves, in this order, and the name is metadata. New values cost no trace; a new name costs
-# one. `jax.tree.map` works on it with any function, also one that returns shapes. It has the attributes `scale`, `shift`
-# and `activation`.
+# one, and is another structure. `jax.tree.map` works on it with any function, also one that returns shapes. It has the
+# attributes `scale`, `shift` and `activation`.
 #
 # Look back at [Your own classes](../course/03_pytrees/03_pytrees.ipynb#Your-own-classes)
 # and at [Data and metadata](../course/03_pytrees/03_pytrees.ipynb#Data-and-metadata).
@@ -252,6 +252,11 @@ def traces_of(modules, x):
     return len(traces)
 
 
+def same_structure(first, second):
+    """Whether these two (scale, shift, activation) are trees of one structure."""
+    return jax.tree.structure(Affine(*first)) == jax.tree.structure(Affine(*second))
+
+
 # %% nbgrader={"grade": true, "grade_id": "test_affine", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 two, three = jnp.array([2.0, 2.0]), jnp.array([3.0, 3.0])
 found = [np.asarray(leaf).tolist() for leaf in leaves_of(two, three, "abs")]
@@ -262,6 +267,7 @@ shapes = shapes_of(two, three, "abs")
 assert shapes == ((2,), (2,), "abs"), f"expected the shapes themselves; got {shapes}"
 traces = traces_of([(two, three, "abs"), (three, two, "abs"), (two, three, "sin")], two)
 assert traces == 2, f"expected a trace for abs and one for sin; got {traces}"
+assert not same_structure((two, three, "abs"), (two, three, "sin")), "expected another structure for another name."
 print("Task 3: the visible asserts pass. Hidden ones use other values, names and sizes.")
 
 # %% [markdown]

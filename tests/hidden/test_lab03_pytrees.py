@@ -126,12 +126,15 @@ def test_broadcast_is_refused_by_path(lab):
     task="validate_update",
     title="Another dtype is refused, with its path",
     hint="A leaf of another dtype should be refused even if its shape fits: the update would change the parameter's dtype, or "
-    "lose digits.",
+    "lose digits. That goes for int8 against int32, too: the kind of a dtype is not the dtype.",
 )
 def test_dtype_is_refused_by_path(lab):
     params, grads = tree(lab), tree(lab)
     grads["head"].fields["bias"] = grads["head"].bias.astype(BFLOAT16)
     assert names_path(refusal(lab, params, grads), "['head'].bias")
+    counter = word(lab, avoid=params)
+    said = refusal(lab, tree(lab) | {counter: np.int32(3)}, tree(lab) | {counter: np.int8(3)})
+    assert names_path(said, f"['{counter}']")
 
 
 @graded(
@@ -183,20 +186,26 @@ def test_containers_are_compared(lab):
     points=2,
     task="validate_update",
     title="Every leaf that does not fit is named, and no other",
-    hint="With two faults both should be named: collect them, and raise once. A leaf that fits should not be in the message.",
+    hint="With several faults, also of different kinds, all should be named, missing leaves, extra ones, shapes and dtypes: "
+    "collect them, and raise once. A leaf that fits should not be in the message.",
 )
 def test_all_offenders_and_no_other(lab):
     params, grads = tree(lab), tree(lab)
+    every = {f"['encoder'][{i}].{name}" for i in (0, 2) for name in ("weight", "bias")}
+    every |= {"['head'].weight", "['head'].bias", "['scale']"}
+    faults = {"['encoder'][0].bias", "['head'].weight"}
     grads["encoder"][0].fields["bias"] = draw(lab.rng, 1)
     grads["head"].fields["weight"] = draw(lab.rng, 3, 2)
     said = refusal(lab, params, grads)
-    faults = {"['encoder'][0].bias", "['head'].weight"}
-    others = {f"['encoder'][{i}].{name}" for i in (0, 2) for name in ("weight", "bias")} | {
-        "['head'].bias",
-        "['scale']",
-    }
-    assert all(names_path(said, path) for path in faults)
-    assert not any(names_path(said, path) for path in others - faults)
+    assert {path for path in every if names_path(said, path)} == faults
+
+    # To the two shapes a dtype, a name on one side, a name on the other, and a leaf that became a dict.
+    old = word(lab, avoid=params)
+    new = word(lab, avoid=(*params, old))
+    grads["encoder"][2].fields["weight"] = draw(lab.rng, 2, 3).astype(BFLOAT16)
+    faults |= {"['encoder'][2].weight", f"['{old}']", f"['{new}']", "['scale']", "['scale']['inner']"}
+    said = refusal(lab, params | {old: draw(lab.rng)}, grads | {new: draw(lab.rng), "scale": {"inner": draw(lab.rng)}})
+    assert {path for path in every | faults if names_path(said, path)} == faults
 
 
 @graded(
@@ -296,24 +305,29 @@ def test_trees_that_came_in_are_left_alone(lab):
     points=2,
     task="ema_update",
     title="Each leaf keeps the dtype that it has in ema, and counters are taken over",
-    hint="The average should have ema's dtype at each leaf: float32 over bfloat16 parameters, bfloat16 where ema is bfloat16. An "
-    "integer leaf should be that of params: the average of two counts is no count.",
+    hint="The average should have ema's dtype at each leaf: float32 over bfloat16 parameters, and bfloat16 where ema is bfloat16, which "
+    "is averaged like others. A leaf of any integer dtype, whatever its name, should be that of params: the average of two counts is no "
+    "count. And a float scalar is no counter.",
 )
 def test_dtypes_and_counters(lab):
-    ema = {
-        "deep": draw(lab.rng, 3),
-        "half": draw(lab.rng, 3).astype(BFLOAT16),
-        "steps": np.int32(lab.rng.integers(10, 20)),
-    }
-    params = {name: draw(lab.rng, 3).astype(BFLOAT16) for name in ("deep", "half")} | {
-        "steps": ema["steps"] + np.int32(1)
-    }
+    floats = {"deep": "float32", "half": BFLOAT16, "steps": "float32"}  # the last is a scalar
+    shapes = {"deep": (3,), "half": (3,), "steps": ()}
+    ema = {name: draw(lab.rng, *shapes[name]).astype(dtype) for name, dtype in floats.items()}
+    params = {name: -ema[name].astype(dtype) for name, dtype in (floats | {"deep": BFLOAT16}).items()}
+    for dtype in ("int32", "uint8"):
+        counter = word(lab, avoid=ema)
+        ema[counter] = np.asarray(lab.rng.integers(10, 20), dtype)
+        params[counter] = np.asarray(ema[counter] + 1, dtype)
     value = lab.call("ema_update", ema, params, np.float32(0.75))
-    assert [np.asarray(part(value, name)).dtype for name in ("deep", "half")] == [np.dtype("float32"), BFLOAT16]
-    assert close(part(value, "deep"), average(ema["deep"], params["deep"], 0.75))
-    steps = np.asarray(part(value, "steps"))
-    assert steps.dtype.kind == "i"
-    assert int(steps) == int(params["steps"])
+    for name in ema:
+        got = np.asarray(part(value, name))
+        assert got.dtype == ema[name].dtype
+        if name not in floats:
+            assert int(got) == int(params[name])
+        elif name == "half":
+            assert np.allclose(np.float64(got), average(ema[name], params[name], 0.75), rtol=0.05)
+        else:
+            assert close(got, average(ema[name], params[name], 0.75))
 
 
 @graded(
@@ -356,12 +370,12 @@ def test_arrays_are_the_leaves(lab):
     task="affine",
     title="After a tree.map the object computes with its new leaves",
     hint="The value should be activation(scale * x + shift), with the leaves that tree.map has made. Flattening and unflattening "
-    "should use one order, and the name should come back too.",
+    "should use one order, and the name should come back too. It may be the name of any function of jnp: a table knows a few.",
 )
 def test_object_computes_after_a_map(lab):
     scale, shift = given_affine(lab)
     x = draw(lab.rng, 3)
-    for name, function in (("tanh", np.tanh), ("negative", np.negative)):
+    for name, function in (("tanh", np.tanh), ("arctan", np.arctan)):
         expected = function(2 * np.float64(scale) * x + 2 * np.float64(shift))
         assert close(lab.call("doubled_at", scale, shift, name, x), expected)
 
@@ -376,6 +390,19 @@ def test_object_computes_after_a_map(lab):
 def test_only_the_name_is_metadata(lab):
     modules = [(*given_affine(lab), name) for name in ("tanh", "tanh", "sin", "tanh")]
     assert lab.call("traces_of", modules, draw(lab.rng, 3)) == 2
+
+
+@graded(
+    points=1,
+    task="affine",
+    title="Objects of one name have one structure, and of two names two",
+    hint="Two objects of one name should be trees of one structure, and objects of two names should not: tree.map should refuse to pair "
+    "a tanh with a sin. Metadata is compared by ==, so let it be the name.",
+)
+def test_other_name_is_another_structure(lab):
+    module = (*given_affine(lab), "tanh")
+    assert lab.call("same_structure", module, (*given_affine(lab), "tanh")) is True
+    assert lab.call("same_structure", module, (*given_affine(lab), "sin")) is False
 
 
 @graded(
@@ -524,7 +551,7 @@ def test_other_checkpoints_are_refused(lab):
     unknown = f"{word(lab)}.weight"
     deeper = f"encoder.{lab.rng.integers(4, 10)}.weight"
     others = {name: given | {name: draw(lab.rng, 4, 4)} for name in (unknown, deeper)}
-    for lacking in ("encoder.2.bias", "norm.weight", "norm.num_batches_tracked", "head.weight"):
+    for lacking in given:
         others[lacking] = {name: array for name, array in given.items() if name != lacking}
     for name, entries in others.items():
         with pytest.raises(StudentError) as caught:
