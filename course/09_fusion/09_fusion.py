@@ -413,10 +413,6 @@ helpers_to_vmap, loop_to_vmap = ratio(helpers, vmapped, turns=3), ratio(loop, vm
 print("a jit on each helper takes over 5 times as long as vmap:", helpers_to_vmap > 5)
 print("one jit in a loop takes over 1.5 times as long as vmap:", loop_to_vmap > 1.5)
 
-# %% tags=["nbval-ignore-output"] ignored="times depend on the machine"
-for name, way in ways.items():
-    print(f"{name:34} {1e3 * min(seconds(way) for _ in range(3)):8.2f} ms a page")
-
 # %% [markdown]
 # ## What the compiler did with it
 #
@@ -611,12 +607,12 @@ from math import log2
 
 
 def dots(points):
-    """Planned bytes to the right, microseconds for a crop upward, both doubling with each 24 pixels."""
+    """Planned bytes to the right, microseconds for a crop upward, on logarithmic axes."""
     right = lambda size: 60 + 24 * log2(size / 512)
-    up = lambda micro: 250 - 24 * log2(micro)
+    up = lambda micro: 250 - 15 * min(15, max(0, log2(micro)))
     parts = ['<path d="M60 16V250H400" stroke="#1f2328" fill="none"/>']
     parts += [TEXT.format(right(2**p), 268, "middle", f"{2**p // 1024} kB") for p in (10, 14, 18, 22)]
-    parts += [TEXT.format(52, up(2**p) + 4, "end", f"{2**p} µs") for p in (0, 3, 6, 9)]
+    parts += [TEXT.format(52, up(2**p) + 4, "end", f"{2**p} µs") for p in (0, 4, 8, 12)]
     for name, (size, micro) in points.items():
         parts.append(f'<circle cx="{right(size):.0f}" cy="{up(micro):.0f}" r="5" fill="#57606a"/>')
         parts.append(TEXT.format(round(right(size)) + 10, round(up(micro)) + 4, "start", name))
