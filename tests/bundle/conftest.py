@@ -1,4 +1,5 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "grade"))
+for folder in ("grade", "attacks"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / folder))

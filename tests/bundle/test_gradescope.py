@@ -9,12 +9,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import reachable
 import tinylab
 
 from traceonce.bundle import gradescope_run
 from traceonce.bundle.gradescope import GRADER_MB, Settings, bundle_gradescope
 from traceonce.doctor.machine import Machine
 from traceonce.errors import TraceOnceError, UsageError
+from traceonce.grade.record import AssertRecord, Record
 
 LAB = tinylab.LAB
 CANARY = "HIDDEN-CANARY-5b1f"
@@ -32,8 +34,11 @@ def archive(tmp_path_factory):
 
 @pytest.fixture
 def home(archive, tmp_path):
+    return unpack(archive, tmp_path / "autograder")
+
+
+def unpack(archive, home):
     """``/autograder`` as Gradescope makes it."""
-    home = tmp_path / "autograder"
     for name in ("submission", "results"):
         (home / name).mkdir(parents=True)
     # The standard library's own unpacking leaves out who may run a file.
@@ -151,15 +156,39 @@ def test_where_namespaces_are_refused_nothing_is_graded_and_everybody_is_told(ho
     assert "The sandbox cannot be built here" in done.stderr
 
 
-def test_a_tier_that_is_not_accepted_is_no_grade(home):
-    hand_in(home)
-    settings = json.loads((home / "source" / "settings.json").read_text())
-    (home / "source" / "settings.json").write_text(json.dumps(settings | {"isolation": "virtual_machine"}))
-    assert start(home).returncode == 3
+def test_the_isolation_that_was_chosen_grades_where_namespaces_are_refused(tmp_path):
+    out = tmp_path / "lab.zip"
+    made = bundle_gradescope(lab=LAB, out=out, root=tinylab.COURSE, isolation="landlock")
+    assert made.isolation == "landlock"
+    home = unpack(out, tmp_path / "autograder")
+    container = reachable.command([sys.executable, str(WITHOUT_NAMESPACES)], hold=tmp_path / "hold")
+    ready = start(home, *container, program="source/setup.sh")
+    assert ready.returncode == 0, ready.stderr
+    assert "isolated by landlock" in ready.stdout
+    hand_in(home, {"step": MUTATES})
+    done = start(home, *container)
+    assert done.returncode == 0, done.stderr
     document = results(home)
+    assert document["score"] == 3.0
+    assert (document["extra_data"]["tier"], document["extra_data"]["accepted_tier"]) == ("landlock", "landlock")
+    assert "Isolation: landlock." in document["tests"][-1]["output"]
+    assert "landlock" in (home / "source" / "README.md").read_text()
+
+
+def test_a_record_of_another_tier_is_no_grade(tmp_path, monkeypatch):
+    """Should the grader ever take another isolation than it was asked for, that is noticed."""
+    settings = Settings(LAB, 60.0, 512, 5.0, 768)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "settings.json").write_text(settings.to_json())
+    one = AssertRecord("test_a", "double", "Doubles", "Double.", 5.0, "passed", 5.0)
+    record = Record("a", "a", LAB, "a.ipynb", "passed", 5.0, 5.0, asserts=(one,), tier="landlock")
+    monkeypatch.setattr(gradescope_run, "grade", lambda *_: record)
+    assert gradescope_run.run(gradescope_run.Autograder(tmp_path)) == 3
+    document = results(tmp_path)
+    assert document["score"] == 0.0
     assert document["output"].startswith("NOT GRADED")
     assert document["extra_data"]["why"] == (
-        "Student code was isolated by 'namespaces', and this autograder accepts 'virtual_machine' alone."
+        "Student code was isolated by 'landlock', and this autograder accepts 'namespaces' alone."
     )
 
 
@@ -232,6 +261,7 @@ def test_wrong_usage_makes_nothing(tmp_path):
         {"lab": "lab77_none"},
         {"lab": LAB, "time_limit": 0},
         {"lab": LAB, "memory_limit": 100},
+        {"lab": LAB, "isolation": "none"},
         {"lab": LAB, "out": taken},
         {"lab": LAB, "out": tmp_path},
     ):

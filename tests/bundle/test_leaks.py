@@ -41,7 +41,7 @@ def test_secrets_are_the_code_of_solutions_and_of_hidden_functions(course):
         "return total / gathered.shape[0]",
     )
     assert hidden == Secret("tests/hidden/test_lab90_x.py, test_a", BODY)
-    assert list(short.runs) == []  # too short to be evidence
+    assert list(short.runs()) == []  # too short to be evidence
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,20 @@ def test_other_code_is_no_leak(course):
     assert _leaks(course, "\n".join(BODY[:2]) + "\nother()\n" + BODY[2] + "\nreturn 2 * x\n") == []
 
 
+def test_a_lesson_may_show_a_piece_and_not_half(course):
+    lines = [f"value_{number} = rows[{number}] @ weights" for number in range(8)]
+    hidden = course / "tests" / "hidden" / "test_lab90_x.py"
+    hidden.write_text("def test_a(lab):\n" + "".join(f"    {line}\n" for line in lines))
+    for shown, places in ((3, ["src/a.py"]), (4, ["course/a.py", "src/a.py"])):
+        part = Part.text("\n".join(lines[:shown]))
+        found = find_leaks({"course/a.py": part, "src/a.py": part}, secrets_in(course))
+        assert [name for name, _ in found] == places
+
+
 def test_nothing_of_the_course_is_too_short_to_be_looked_for_but_a_few_lines():
     """The search would be blind if most bodies were left out."""
     secrets = secrets_in(find_root())
-    unseen = [secret for secret in secrets if not list(secret.runs)]
+    unseen = [secret for secret in secrets if not list(secret.runs())]
     assert len(secrets) > 100
     assert len(unseen) < len(secrets) / 10
     assert all(len("\n".join(secret.lines)) < 60 for secret in unseen)

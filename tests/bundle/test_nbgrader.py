@@ -4,8 +4,10 @@ import csv
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
+import reachable
 import tinylab
 
 from traceonce.bundle import grader_part
@@ -19,8 +21,8 @@ CANARY = "HIDDEN-CANARY-5b1f"
 DOUBLE, STEP = 2.0, 3.0  # what the hidden asserts of each task are worth
 
 
-def nbgrader(course, *arguments):
-    command = [sys.executable, "-m", "nbgrader", *arguments]
+def nbgrader(course, *arguments, around=list):
+    command = around([sys.executable, "-m", "nbgrader", *arguments])
     return subprocess.run(command, cwd=course, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -167,6 +169,18 @@ def test_records_are_kept_beside_the_hidden_asserts(course):
     assert sorted(path.name for path in kept.iterdir()) == ["feedback.html", "feedback.txt", "record.json"]
 
 
+def test_the_isolation_that_was_chosen_is_the_one_that_is_used(tmp_path):
+    out = tmp_path / "course"
+    bundle_nbgrader(labs=[LAB], out=out, root=tinylab.COURSE, isolation="landlock")
+    assert nbgrader(out, "generate_assignment", LAB).returncode == 0
+    hand_in(out, "alice", REFERENCE)
+    around = partial(reachable.command, hold=tmp_path / "hold")
+    done = nbgrader(out, "autograde", LAB, around=around)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((out / "traceonce" / "records" / f"alice__{LAB}" / "record.json").read_text())
+    assert (record["tier"], record["score"]) == ("landlock", DOUBLE + STEP)
+
+
 def test_a_submission_that_cannot_be_graded_gets_no_score(tmp_path):
     out = tmp_path / "course"
     bundle_nbgrader(labs=[LAB], out=out, root=tinylab.COURSE)
@@ -259,6 +273,7 @@ def test_wrong_usage_is_told_before_anything_is_made(tmp_path):
         {"labs": ["lab77_none"]},
         {"labs": [LAB], "seed_file": short},
         {"labs": [LAB], "seed_file": tmp_path / "none"},
+        {"labs": [LAB], "isolation": "none"},
     ):
         with pytest.raises(UsageError):
             bundle_nbgrader(out=out, root=tinylab.COURSE, **words)

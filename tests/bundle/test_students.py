@@ -65,7 +65,10 @@ def test_what_goes_in_and_what_does_not(unpacked):
     assert {name.parts[0] for name in names} == {
         "LICENSE", "LICENSE-COURSE", "Makefile", "README.md", "course", "docs", "labs", "pyproject.toml", "requirements", "src",
     }  # fmt: skip
-    assert {name.name for name in names if name.parts[0] == "docs"} == {"observe.md", "own_code.md"}
+    docs = {str(name.relative_to("docs")) for name in names if name.parts[0] == "docs"}
+    assert docs >= {"observe.md", "own_code.md"}
+    assert docs.isdisjoint({"authoring.md", "claims.toml", "design.md", "grading.md"})
+    assert not [name for name in docs if name.startswith("graders")]
     hidden = [name for name in names if any(part.startswith(".") or part == "__pycache__" for part in name.parts)]
     assert hidden == []
     assert not [name for name in names if name.parts[0] in ("course", "labs") and name.suffix == ".py"]

@@ -11,6 +11,9 @@ _Force = Annotated[bool, typer.Option("--force", help="Replace what is there alr
 _SeedFile = Annotated[
     Path | None, typer.Option(help="File with the secret seed of the random inputs; a new one is made without.")
 ]
+_Isolation = Annotated[
+    str, typer.Option(help="namespaces, or landlock: weaker, for machines that forbid namespaces; see docs/grading.md.")
+]
 
 
 @app.command()
@@ -18,6 +21,7 @@ def nbgrader(
     out: Annotated[Path, typer.Option(help="The course folder to make.")],
     lab: Annotated[list[str] | None, typer.Option(help="A lab; may be given more than once. All by default.")] = None,
     seed_file: _SeedFile = None,
+    isolation: _Isolation = "namespaces",
     force: Annotated[
         bool, typer.Option("--force", help="Bring a folder up to date. Gradebook, submissions and seed stay.")
     ] = False,
@@ -25,7 +29,7 @@ def nbgrader(
     """Make a course folder for nbgrader: points come from hidden asserts, run in the sandbox."""
     from traceonce.bundle.nbgrader_course import bundle_nbgrader
 
-    labs = bundle_nbgrader(labs=lab or [], out=out, seed_file=seed_file, force=force)
+    labs = bundle_nbgrader(labs=lab or [], out=out, seed_file=seed_file, isolation=isolation, force=force)
     print(
         f"Made {out} with {', '.join(labs)}: its README.md says what to do next. Keep {out / 'traceonce'} from students."
     )
@@ -38,13 +42,20 @@ def gradescope(
     seed_file: _SeedFile = None,
     time_limit: Annotated[float, typer.Option(help="Seconds a submission may take in total.")] = 60.0,
     memory_limit: Annotated[int, typer.Option(help="MB of memory that student code may use.")] = 512,
+    isolation: _Isolation = "namespaces",
     force: _Force = False,
 ) -> None:
     """Make the autograder archive of one lab for Gradescope."""
     from traceonce.bundle.gradescope import bundle_gradescope
 
     made = bundle_gradescope(
-        lab=lab, out=out, seed_file=seed_file, time_limit=time_limit, memory_limit=memory_limit, force=force
+        lab=lab,
+        out=out,
+        seed_file=seed_file,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        isolation=isolation,
+        force=force,
     )
     print(
         f"Made {out}: {made.points:g} points, for a container of {made.container_mb} MB or more. It holds hidden asserts."

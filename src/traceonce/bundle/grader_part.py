@@ -12,6 +12,7 @@ from traceonce.bundle.output import Part
 from traceonce.errors import TraceOnceError, UsageError
 from traceonce.grade.batch import hidden_file
 from traceonce.grade.lab import lab_names, load_lab
+from traceonce.sandbox.handle import TIERS
 
 SEED = "seed"
 _SEED_BYTES = 32
@@ -77,6 +78,12 @@ def points_by_task(lab: str, root: Path) -> dict[str, float]:
                 ) from error
             found[task] = found.get(task, 0.0) + points
     return found
+
+
+def refuse_unknown_isolation(isolation: str) -> None:
+    """**Raises**: `UsageError` for an isolation that there is not."""
+    if isolation not in TIERS:
+        raise UsageError(f"There is no isolation {isolation!r}: choose from {', '.join(TIERS)}.")
 
 
 def chosen_labs(labs: list[str], root: Path) -> list[str]:

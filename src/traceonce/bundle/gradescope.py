@@ -38,9 +38,9 @@ Upload this archive as it is. Points: {points:g}. In the assignment's settings:
 
 - **Memory**: a container of at least {container} MB. Student code may use {memory} MB, grading itself takes up to {grader} MB.
 - **Timeout**: {timeout} minutes or more. One submission may take {time:g} s, at half a processor twice as long.
-- **Isolation**: student code runs in a sandbox that needs user namespaces ({isolation}). A container that forbids them grades nothing:
-  `results.json` then says NOT GRADED with a score of 0, which is no grade, and an entry that students do not see says why. Nothing weaker is taken in its place.
-  The build of the image grades the reference, and so shows beforehand whether it works.
+- **Isolation**: `{isolation}`, which `docs/grading.md` describes. A container that does not allow it grades nothing: `results.json` then says NOT GRADED
+  with a score of 0, which is no grade, and an entry that students do not see says why. Nothing else is taken in its place. Most containers forbid
+  namespaces: for those make the archive with `--isolation landlock`, which is weaker. The build of the image grades the reference, and so shows beforehand whether it works.
 
 The archive holds the reference, the hidden asserts and the seed of the random inputs: keep it from students.
 Where the environment is there already (`/autograder/traceonce`, or `TRACEONCE_PYTHON`) nothing is fetched, and grading needs no network ever.
@@ -86,6 +86,7 @@ def bundle_gradescope(
     seed_file: Path | None = None,
     time_limit: float = 60.0,
     memory_limit: int = LEAST_MEMORY_MB,
+    isolation: str = NAMESPACES,
     force: bool = False,
     root: Path | None = None,
     checkout: Path | None = None,
@@ -107,11 +108,12 @@ def bundle_gradescope(
         )
     if memory_limit < LEAST_MEMORY_MB:
         raise UsageError(f"The memory limit must be at least {LEAST_MEMORY_MB} MB.")
+    grader_part.refuse_unknown_isolation(isolation)
     refuse_as_file(out, force=force)
     (lab,) = grader_part.chosen_labs([lab], root)
     parts = grader_part.files_of(lab, root)
     points = sum(grader_part.points_by_task(lab, root).values())
-    settings = Settings(lab, time_limit, memory_limit, points, memory_limit + GRADER_MB)
+    settings = Settings(lab, time_limit, memory_limit, points, memory_limit + GRADER_MB, isolation)
     parts[grader_part.SEED] = grader_part.new_seed(seed_file)
     parts[SETTINGS] = Part.text(settings.to_json())
     for name in ("setup.sh", "run_autograder"):

@@ -93,7 +93,7 @@ def _grade_one(work: Work, autograder: Autograder, settings: Settings) -> Record
     limits = Limits.for_submission(seconds=settings.time_limit, memory_mb=settings.memory_limit)
     seed = grader_part.read_seed(autograder.source)
     # What the reference has compiled when the image was built is in the image.
-    (record,) = grade_submissions([work], seed=seed, limits=limits, root=autograder.source)
+    (record,) = grade_submissions([work], seed=seed, limits=limits, root=autograder.source, tier=settings.isolation)
     return record
 
 

@@ -19,6 +19,7 @@ from traceonce.bundle import grader_part
 from traceonce.bundle.output import Part, write_folder
 from traceonce.errors import TraceOnceError
 from traceonce.grade.lab import find_root
+from traceonce.sandbox.handle import NAMESPACES
 
 PRIVATE = "traceonce"
 HIDDEN = "hidden_"
@@ -43,6 +44,7 @@ c.Autograde.autograde_preprocessors = autograde_preprocessors()
 c.GradeInSandbox.folder = str(Path(__file__).resolve().parent / "traceonce")
 c.GradeInSandbox.time_limit = 60.0  # seconds for a notebook
 c.GradeInSandbox.memory_limit = 2048  # MB for a notebook
+c.GradeInSandbox.isolation = "{isolation}"
 '''
 
 _README = """# Labs of Trace Once, for nbgrader
@@ -66,11 +68,18 @@ keep it from students, and keep the seed as long as grades can be disputed. Afte
 a full record for each submission.
 
 Where the sandbox cannot be built, `nbgrader autograde` fails with a sentence and no score is stored: nothing weaker is taken in its place.
+`nbgrader_config.py` names the isolation and the limits.
 """
 
 
 def bundle_nbgrader(
-    *, labs: list[str], out: Path, seed_file: Path | None = None, force: bool = False, root: Path | None = None
+    *,
+    labs: list[str],
+    out: Path,
+    seed_file: Path | None = None,
+    isolation: str = NAMESPACES,
+    force: bool = False,
+    root: Path | None = None,
 ) -> list[str]:
     """Make or, with `force`, bring up to date a course folder; returns the labs in it.
 
@@ -79,13 +88,14 @@ def bundle_nbgrader(
     **Raises**: `UsageError` for an unknown lab or a folder that is there; `TraceOnceError` where it cannot be made.
     """
     root = root or find_root()
+    grader_part.refuse_unknown_isolation(isolation)
     chosen = grader_part.chosen_labs(labs, root)
     parts: dict[str, Part] = {f"{PRIVATE}/{grader_part.SEED}": grader_part.new_seed(seed_file)}
     for lab in chosen:
         for name, part in grader_part.files_of(lab, root).items():
             parts[f"{PRIVATE}/{name}"] = part
         parts[f"source/{lab}/{lab}.ipynb"] = Part.text(dumps(source_notebook(lab, root)))
-    parts["nbgrader_config.py"] = Part.text(_CONFIG)
+    parts["nbgrader_config.py"] = Part.text(_CONFIG.format(isolation=isolation))
     parts["README.md"] = Part.text(_README.format(labs=", ".join(chosen), first=chosen[0]))
     keep = frozenset() if seed_file else frozenset({f"{PRIVATE}/{grader_part.SEED}"})
     write_folder(out, parts, force=force, keep=keep)

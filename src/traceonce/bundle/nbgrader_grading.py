@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 from nbgrader.converters.autograde import Autograde
 from nbgrader.preprocessors import Execute
-from traitlets import Float, Integer, Unicode
+from traitlets import Enum, Float, Integer, Unicode
 
 from traceonce.bundle import grader_part
 from traceonce.bundle.nbgrader_course import HIDDEN, is_points_cell, points_metadata
@@ -21,6 +21,7 @@ from traceonce.grade import reports
 from traceonce.grade.batch import Work, grade_submissions
 from traceonce.grade.lab import lab_names, load_lab, read_submission
 from traceonce.grade.record import Record, write_atomically
+from traceonce.sandbox.handle import NAMESPACES, TIERS
 from traceonce.sandbox.limits import Limits
 
 RECORDS = "records"
@@ -40,6 +41,7 @@ class GradeInSandbox(Execute):  # type: ignore[misc]
     ).tag(config=True)
     time_limit = Float(60.0, help="Seconds a notebook may take.").tag(config=True)
     memory_limit = Integer(2048, help="MB of memory a notebook may use.").tag(config=True)
+    isolation = Enum(TIERS, NAMESPACES, help="The isolation of student code.").tag(config=True)
 
     def preprocess(self, nb: Any, resources: Any, *arguments: Any, **words: Any) -> Any:
         """Grade the notebook and write the points into it.
@@ -52,7 +54,9 @@ class GradeInSandbox(Execute):  # type: ignore[misc]
         if about["notebook"] not in lab_names(folder):
             return super().preprocess(nb, resources, *arguments, **words)
         limits = Limits.for_submission(seconds=self.time_limit, memory_mb=self.memory_limit)
-        record = grade(nb, lab=about["notebook"], student=about["student"], folder=folder, limits=limits)
+        record = grade(
+            nb, lab=about["notebook"], student=about["student"], folder=folder, limits=limits, isolation=self.isolation
+        )
         if record.defect:
             raise TraceOnceError(f"The grader failed on {record.submission}, so it has no score: {record.defect}")
         write_points(nb, record, grader_part.points_by_task(record.lab, folder))
@@ -60,7 +64,7 @@ class GradeInSandbox(Execute):  # type: ignore[misc]
         return nb, resources
 
 
-def grade(notebook: Any, *, lab: str, student: str, folder: Path, limits: Limits) -> Record:
+def grade(notebook: Any, *, lab: str, student: str, folder: Path, limits: Limits, isolation: str) -> Record:
     """Grade a notebook; its record and its page of feedback are left in the folder."""
     known = load_lab(lab, root=folder)
     with tempfile.TemporaryDirectory(prefix="traceonce-") as place:
@@ -70,7 +74,9 @@ def grade(notebook: Any, *, lab: str, student: str, folder: Path, limits: Limits
     name = f"{student}__{lab}"
     work = Work(name, student, read, known)
     # nbgrader brings a class one by one: what the first submission's reference has compiled serves the others.
-    (record,) = grade_submissions([work], seed=grader_part.read_seed(folder), limits=limits, root=folder)
+    (record,) = grade_submissions(
+        [work], seed=grader_part.read_seed(folder), limits=limits, root=folder, tier=isolation
+    )
     kept = folder / RECORDS / name
     kept.mkdir(parents=True, exist_ok=True)
     write_atomically(kept / "feedback.html", reports.feedback_html(record))

@@ -24,11 +24,10 @@ _FILES = (
     "requirements/learn.txt",
     "requirements/cuda12.txt",
     "requirements/cuda13.txt",
-    "docs/observe.md",
-    "docs/own_code.md",
 )
-_FOLDERS = ("course", "labs", "src/traceonce")
-_FOR_AUTHORS = ("jupytext.toml",)
+_FOLDERS = ("course", "labs", "docs", "src/traceonce")
+_FOR_AUTHORS = ("jupytext.toml", "authoring.md", "claims.toml", "design.md", "grading.md")
+_PROOFS = Path("docs/graders")
 
 
 def bundle_students(*, out: Path, force: bool = False, root: Path | None = None) -> int:
@@ -65,7 +64,7 @@ def _names(root: Path) -> Iterator[Path]:
     for name in _files_below(root):
         paired = name.suffix == ".py" and (root / name).with_suffix(".ipynb").exists()
         hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
-        if not (paired or hidden or name.name in _FOR_AUTHORS):
+        if not (paired or hidden or name.name in _FOR_AUTHORS or name.is_relative_to(_PROOFS)):
             yield name
 
 
