@@ -755,8 +755,13 @@ class Tired:
         return state, history
 
 
+# %%
+for loop in (Good(), Tired()):
+    _, history = loop.run(20)
+    print(f"{type(loop).__name__:5} the loss falls:", history[-1] < history[0])
+
 # %% [markdown]
-# Both run, both losses fall. Now the lines of the list. Each is a question to a tool, and its answer is yes or no.
+# Both train. Now the lines of the list. Each is a question to a tool, and its answer is yes or no.
 
 # %%
 from traceonce.observe import live_bytes
@@ -946,7 +951,7 @@ for line in HOT:
     print(f"{line.__name__:18}", "yes" if line() else "NO")
 
 # %% [markdown]
-# Both lists are in [docs/preflight.md](../../docs/preflight.md), each line with the command that checks it, to be taken into your own
+# Both lists are in the repository's `docs/preflight.md`, each line with the command that checks it, to be taken into your own
 # repository. A test suite holds three of them with the marker `trace_budget` (lesson 05).
 
 # %% [markdown]

@@ -1,0 +1,22 @@
+# ---
+# kind: wrong
+# trap: cures the retrace with jax.disable_jit
+# fails: test_train_step_is_traced_once
+# hint: without jit nothing is traced at all
+# ---
+
+# %% nbgrader={"grade_id": "fit"}
+# digitnet/train.py
+def fit(state, x, y, config, key, first, last):
+    """Train for the epochs first to last - 1: (state, reported losses)."""
+    history = []
+    for epoch in range(first, last):
+        losses = []
+        with jax.disable_jit():
+          for rows, labels, real in batches(x, y, config["batch"], config["seed"], epoch):
+              state, loss = train_step(state, rows, labels, real, key, config)
+              losses.append(loss)
+        history.append(float(np.sum(jax.device_get(losses)) / len(x)))  # the only wait of the epoch
+        if not np.isfinite(history[-1]):
+            raise FloatingPointError(f"the loss is {history[-1]} in epoch {epoch}")
+    return state, history

@@ -1,0 +1,17 @@
+# ---
+# kind: wrong
+# trap: tests of the regulariser only that pictures get smoother
+# fails: test_tests_notice_a_sabotaged_roughness
+# hint: that training gets smoother tells none
+# ---
+
+# %% nbgrader={"grade_id": "tests"}
+# tests/test_digitnet.py
+def test_reported_losses_are_those_on_record():
+    for decay, losses in RECORD.items():
+        assert np.allclose(run_small(keep=1.0, decay=decay)[1], losses, rtol=1e-4)
+
+
+def test_strength_smooths():
+    params = [run_small(keep=1.0, rough=rough)[0]["params"] for rough in (0.0, 5.0)]
+    assert roughness(params[1]) < 0.7 * roughness(params[0])
