@@ -34,7 +34,7 @@
 # | [06 Shapes fixed, answers unchanged](06_padding_masks/06_padding_masks.ipynb) | The padded batch has a lower loss. Is that progress? | 60 | [40](../labs/lab06_padding_masks.ipynb) |
 # | [07 Measure finished work](07_honest_timing/07_honest_timing.ipynb) | Two careful people differ by a factor of 100. What did each measure? | 60 | [35](../labs/lab07_honest_timing.ipynb) |
 # | [08 Out of memory, on purpose](08_memory/08_memory.ipynb) | The log stops in mid-line, exit code 137. Which family is it? | 60 | |
-# | [08b What a compiled program needs](08_memory/08b_device_memory.ipynb) | 32 variants fit, 2048 do not, and the result is two arrays. Where did the gigabytes go? | 60 | 40 |
+# | [08b What a compiled program needs](08_memory/08b_device_memory.ipynb) | 32 variants fit, 2048 do not, and the result is two arrays. Where did the gigabytes go? | 60 | [40](../labs/lab08_memory.ipynb) |
 # | [09 Give the compiler the whole block](09_fusion/09_fusion.ipynb) | The code is right and the device idles. What did the compiler never see? | 55 | [40](../labs/lab09_fusion.ipynb) |
 # | 10 Keep the device busy | Utilisation is low and spiky. Who is waiting for whom? | 55 | 40 |
 # | 11 Placement is state too | Slower on eight devices than on one. Where do the bytes live? | 55 | 35 |
