@@ -933,4 +933,5 @@ for name in (name for name in order if name in endings):
 # ## Lab
 #
 # [08b](08b_device_memory.ipynb) comes first: what a compiled program will need, read before it runs. Then
-# [Lab 08](../../labs/lab08_memory.ipynb) brings a fan-out, a ridge fit and a stream of masks under a budget with identical results.
+# [Lab 08](../../labs/lab08_memory.ipynb) brings normal equations, a fan-out, a stream of masks and a cache under a budget, and no
+# number may change.

@@ -514,8 +514,7 @@ print({name: error < 1e-3 for name, error in off.items()}, "(largest error under
 print("bfloat16 is over 20 times worse:", off["bfloat16"] > 20 * off["float32"])
 
 # %% [markdown]
-# Only the *points* were rounded, to three digits; the solver amplified that. Where a matrix is inverted, float32 is the floor, and
-# the ridge term of the lab is there for a reason.
+# Only the *points* were rounded, to three digits; the solver amplified that. Where a matrix is inverted, float32 is the floor.
 
 # %% [markdown]
 # ## Between host and device
@@ -846,5 +845,5 @@ for part, remedy, remains in rows:
 # %% [markdown]
 # ## Lab
 #
-# [Lab 08](../../labs/lab08_memory.ipynb): a fan-out evaluation, a ridge fit and a stream of masks, each over its budget. You bring
+# [Lab 08](../../labs/lab08_memory.ipynb): normal equations, a fan-out, a stream of masks and a cache, each over its budget. You bring
 # them under it, by restructuring alone, with results that do not change. About 40 minutes.
