@@ -283,11 +283,16 @@ def bench(step, inputs, place=jax.device_put, clock=time.perf_counter, calls=20)
 
 # %% nbgrader={"grade": false, "grade_id": "given_try_bench", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def try_bench(shapes=((5, 7),), calls=20, copy=60, stumble=(0, 0, 0), **costs):
-    """`bench` on a device on paper with these costs, and float64 inputs of these shapes; and the runs that it made."""
-    device = Paper(copy=copy, stumble=stumble)
-    inputs = tuple(np.ones(shape) for shape in shapes)
-    figures = bench(program(device, **costs), inputs, place=device.put, clock=device.clock, calls=calls)
-    return figures | {"runs": device.runs}
+    """`bench` on a device on paper with these costs, and float64 inputs of these shapes; the runs that it made, of how many arguments."""
+    device, arguments = Paper(copy=copy, stumble=stumble), set()
+    inputs, run = tuple(np.ones(shape) for shape in shapes), program(device, **costs)
+
+    def step(*arrays):
+        arguments.add(len(arrays))
+        return run(*arrays)
+
+    figures = bench(step, inputs, place=device.put, clock=device.clock, calls=calls)
+    return figures | {"runs": device.runs, "arguments": sorted(arguments)}
 
 
 def bars(figures):
@@ -312,7 +317,8 @@ print("Task 3: the visible asserts pass. Hidden ones use other costs, more input
 # ## Task 4 · compare
 #
 # *6 minutes.* `compare(a, b, clock, rounds)` returns how many times longer a call of `b` takes than a call of `a` (2.0: twice as
-# long). Both take no argument. The machine drifts, and now and then a call stumbles; the ratio should not care.
+# long), measured in this number of rounds. Both take no argument. The machine drifts, and now and then a call stumbles; the ratio
+# should not care.
 #
 # Look back at [Numbers that hold](../course/07_honest_timing/07_honest_timing.ipynb#Numbers-that-hold).
 #
@@ -345,11 +351,20 @@ def try_compare(run_a, run_b, rounds=21, drift=0.0, stumble=(0, 0, 0), build_b=3
     return compare(a, b, device.clock, rounds)
 
 
+def runs_of_compare(rounds):
+    """How many calls `compare` makes for this number of rounds."""
+    device = Paper()
+    compare(program(device), program(device), device.clock, rounds)
+    return device.runs
+
+
 # %% nbgrader={"grade": true, "grade_id": "test_compare", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 got = try_compare((90,), (190,))
 assert abs(got - 2) < 0.01, f"expected 2.0: 200 ms against 100 ms; got {got}."
 got = try_compare((90,), (90,), drift=0.02)
 assert abs(got - 1) < 0.05, f"expected about 1.0 for equal arms on a device that drifts; got {got}."
+few, many = runs_of_compare(5), runs_of_compare(40)
+assert many > few, f"expected more calls in 40 rounds than in 5; got {many} and {few}."
 print("Task 4: the visible asserts pass. Hidden ones use other arms, drifts and stumbles.")
 
 # %% [markdown]
@@ -357,7 +372,7 @@ print("Task 4: the visible asserts pass. Hidden ones use other arms, drifts and 
 #
 # *5 minutes.* Before two arms are compared, their answers are. `agree(a, b, rtol)` is True if the trees have the same structure,
 # and leaf by leaf the same shape, the same dtype, and a largest difference of at most `rtol` times the largest magnitude in `a`'s
-# leaf. The leaves are NumPy or JAX arrays of floats, and NaN agrees with nothing. Eager and compiled results agree in this sense; they are not equal bit by
+# leaf. The leaves are NumPy or JAX arrays of floats, and NaN agrees with nothing, not with NaN either. Eager and compiled results agree in this sense; they are not equal bit by
 # bit.
 #
 # Look back at [The same answer, and where the time goes](../course/07_honest_timing/07_honest_timing.ipynb#The-same-answer,-and-where-the-time-goes).

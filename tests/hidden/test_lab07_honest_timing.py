@@ -118,15 +118,18 @@ def test_nothing_is_fetched(lab):
     points=1,
     task="report_line",
     title="The line names the device of the inputs, the versions, the calls and the rules",
-    hint="The line should hold the device_kind of the device on which the inputs lie (not of the first device there is), the "
-    "versions of jax and jaxlib, the number of calls, BOUNDARY and RULE.",
+    hint="The line should be one line, and hold the device_kind of the device on which the inputs lie (not of the first device there "
+    "is), the versions of jax and jaxlib (both, also where they are equal), the number of calls, BOUNDARY and RULE.",
 )
 def test_line_names_device_versions_and_rules(lab):
     kind, calls = f"mill {whole(lab, 1000, 10_000)}", whole(lab, 200, 1000)
     line = lab.call("try_report", [(3,), (4, 4)], calls, kind)
     assert isinstance(line, str)
-    for part in (kind, version("jax"), version("jaxlib"), BOUNDARY, RULE):
+    assert len(line.strip().splitlines()) == 1
+    for part in (kind, BOUNDARY, RULE):
         assert part in line
+    versions = [version(name) for name in ("jax", "jaxlib")]
+    assert all(line.count(each) >= versions.count(each) for each in versions)
     assert re.search(rf"(?<!\d){calls}(?!\d)", line)
 
 
@@ -204,11 +207,13 @@ def test_latency_has_no_compile_in_it(lab):
     task="bench",
     title="latency is that of a finished call on placed inputs",
     hint="A warm call should take enqueue and run. More: NumPy inputs are copied in each call, so pass what place returned. Less: "
-    "nobody waited for the result.",
+    "nobody waited for the result. And each input should be an argument of its own: step(*inputs).",
 )
 def test_latency_is_of_a_finished_call_on_placed_inputs(lab):
     costs = costs_of(lab)
-    assert same(bench(lab, costs)["latency"], costs.warm)
+    got = bench(lab, costs, inputs=3)
+    assert same(got["latency"], costs.warm)
+    assert got["arguments"] == [3]
 
 
 @graded(
@@ -316,6 +321,17 @@ def test_stumbles_leave_the_ratio(lab):
         assert same(lab.call("try_compare", run_a, run_b, 21, 0.0, (7, more, 3)), ratio)
 
 
+@graded(
+    points=1,
+    task="compare",
+    title="More rounds are more calls",
+    hint="compare should make as many rounds as it is asked for: a median over more of them holds better, and costs more calls.",
+)
+def test_rounds_are_made(lab):
+    few, many = whole(lab, 4, 8), whole(lab, 40, 60)
+    assert lab.call("runs_of_compare", many) - lab.call("runs_of_compare", few) >= many - few
+
+
 # agree ----------------------------------------------------------------------------------------------------------------
 
 
@@ -336,11 +352,13 @@ def agree(lab, a, b, rtol=1e-5):
     task="agree",
     title="Rounding is accepted",
     hint="Results that differ by a few roundings of the leaf's largest number should agree, an element near zero included. Equal "
-    "bits are not asked for, and the tolerance belongs to the leaf, not to each element.",
+    "bits are not asked for, and the tolerance belongs to the leaf, not to each element. A leaf of zeros should agree with itself: "
+    "a difference that is divided by the magnitude is 0 / 0 there.",
 )
 def test_rounding_is_accepted(lab):
     one = answer(lab)
     one["w"] = -np.abs(one["w"])  # the largest magnitude is that of a negative number
+    one["z"] = np.zeros(4, "float32")
     one["w"][1, 2] = 1e-7
     noise = lab.rng.uniform(0.5, 1, (3, 4)) * 1e-6
     other = one | {"w": (one["w"] + noise).astype("float32")}
@@ -353,8 +371,8 @@ def test_rounding_is_accepted(lab):
     task="agree",
     title="A difference beyond the tolerance is found, in any element of any leaf",
     hint="One element of one leaf that is off should be enough for False, also where the leaf's numbers are tiny: a fixed absolute "
-    "tolerance, an average, or a look at one leaf lets it through. So does `if difference > limit` with a NaN. And rtol is the "
-    "argument.",
+    "tolerance, an average, or a look at one leaf lets it through. So does `if difference > limit` with a NaN, and NaN in both is "
+    "no agreement. And rtol is the argument.",
 )
 def test_difference_is_found_in_any_leaf(lab):
     one = answer(lab)
@@ -366,6 +384,7 @@ def test_difference_is_found_in_any_leaf(lab):
         assert bool(agree(lab, one, other, 1e-2)) is True
         other[name].flat[whole(lab, 0, 4)] = np.nan
         assert bool(agree(lab, one, other, 1e-2)) is False
+        assert bool(agree(lab, other, other, 1e-2)) is False
 
 
 @graded(
@@ -373,7 +392,7 @@ def test_difference_is_found_in_any_leaf(lab):
     task="agree",
     title="Another dtype, shape or structure does not agree",
     hint="float64 against float32 should be False: it is another computation. So should shape (4, 1) against (4,), which broadcasts, "
-    "and a tree with an entry more or less.",
+    "and a tree with an entry more or less, or one under another name.",
 )
 def test_other_form_does_not_agree(lab):
     one = answer(lab)
@@ -384,6 +403,7 @@ def test_other_form_does_not_agree(lab):
         one | {"b": np.full((4, 1), b[0], "float32")},
         {"w": one["w"]},
         one | {"z": b},
+        {"w": one["w"], "a": b},
     ):
         same_b = one | {"b": np.full(4, b[0], "float32")} if np.shape(other.get("b")) == (4, 1) else one
         assert bool(agree(lab, same_b, other)) is False
