@@ -202,13 +202,20 @@ def test_a_damaged_archive_grades_nothing(home):
     assert "make the archive anew" in results(home)["extra_data"]["why"]
 
 
-def test_without_an_environment_the_results_say_so(home):
+@pytest.mark.parametrize("python", ["no/python", "half/python"])
+def test_without_a_whole_environment_the_results_say_so(home, python):
+    """No Python at all, or one in which nothing was installed."""
     hand_in(home)
-    done = start(home, python=str(home / "no" / "python"))
+    (home / "half").mkdir()
+    (home / "half" / "python").write_text("#!/bin/sh\necho 'No module named traceonce' >&2\nexit 1\n")
+    (home / "half" / "python").chmod(0o755)
+    (home / "results" / "results.json").write_text('{"score": 29}')  # of an earlier run
+    done = start(home, python=str(home / python))
     assert done.returncode == 3
+    assert results(home)["score"] == 0
     assert results(home)["output"].startswith("NOT GRADED, so this 0 is no grade")
     assert results(home)["extra_data"]["status"] == "not_graded"
-    assert "setup.sh did not come to its end" in done.stderr
+    assert "Did setup.sh come to its end?" in done.stderr
 
 
 def test_setup_with_an_environment_fetches_nothing_and_grades_the_reference(home):

@@ -3,8 +3,8 @@
     python -m traceonce.bundle.gradescope_run [--reference] /autograder
 
 A submission that could not be graded must not look like a wrong one. So its results say NOT GRADED, to the student without and to
-the teacher with the reason, and the exit code is 3. A defect of the grader leaves a traceback and no results, which Gradescope shows as a
-failure of the autograder.
+the teacher with the reason, and the exit code is 3. A defect of the grader leaves a traceback and no results, and ``run_autograder`` says
+the same in their place.
 """
 
 import argparse

@@ -21,7 +21,8 @@ if ! "$python" -P -s -c 'import jax, pytest, traceonce.bundle.gradescope_run' 2>
     uv=$home/uv/bin/uv
     UV_PYTHON_INSTALL_DIR=$home/python
     export UV_PYTHON_INSTALL_DIR
-    "$uv" venv --no-project --clear --python '>=3.12,<3.15' "$home/traceonce"
+    "$uv" venv --no-project --clear --no-python-downloads --python '>=3.12,<3.15' "$home/traceonce" ||
+        "$uv" venv --no-project --clear --python 3.12 "$home/traceonce"
     "$uv" pip install --python "$python" --require-hashes --no-deps --no-build --compile-bytecode -r requirements.txt
     "$uv" pip install --python "$python" --no-deps --offline --no-index ./traceonce-*.whl
 fi
