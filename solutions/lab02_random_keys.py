@@ -68,8 +68,8 @@ def broken_corrupt(x):
 # %% [markdown]
 # ## Task 1 · all_distinct
 #
-# *4 minutes, easy.* First the measuring instrument. `keys` is an array of typed keys, shape `(n,)`. Return True if no two
-# of them are the same key, otherwise False.
+# *4 minutes, easy.* First the measuring instrument. `keys` is an array of typed keys of any implementation, shape `(n,)`.
+# Return True if no two of them are the same key, otherwise False.
 #
 # Look back at [Equal draws prove nothing](../course/02_random_keys/02_random_keys.ipynb#Equal-draws-prove-nothing)
 # and at [What a checker sees](../course/02_random_keys/02_random_keys.ipynb#What-a-checker-sees).
@@ -225,7 +225,7 @@ print("Task 4: the visible asserts pass. Hidden ones change one key at a time.")
 # *6 minutes.* Put the pieces together. `train_step(state, shard, rows, x, y, lr)` takes a key from the state, makes the keys
 # of its examples, corrupts `x`, and takes one step of gradient descent on `mse` of the corrupted inputs. It returns the
 # new state and `{"loss": ..., "keys": ..., "inputs": ...}`: the loss before the update, the keys of task 3, and the
-# corrupted inputs.
+# corrupted inputs. The state that came in stays as it was.
 #
 # Look back at [One parent, one owner](../course/02_random_keys/02_random_keys.ipynb#One-parent,-one-owner)
 # and at [An identity, not a position](../course/02_random_keys/02_random_keys.ipynb#An-identity,-not-a-position).
@@ -273,7 +273,7 @@ print("Task 5: the visible asserts pass. Hidden ones take other states, shards a
 #
 # *5 minutes.* `save_state(state)` returns a dict that any file format can hold: NumPy arrays, numbers and text, as deep as
 # you like, and no typed key. `load_state(saved)` returns the state, so that the run goes on as if it had never stopped. The
-# key may be of any implementation.
+# key may be of any implementation. Neither changes the dict that it gets.
 #
 # Look back at [The stream goes on](../course/02_random_keys/02_random_keys.ipynb#The-stream-goes-on).
 #

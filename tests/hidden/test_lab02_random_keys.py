@@ -82,8 +82,8 @@ def close(got, expected):
     points=1,
     task="all_distinct",
     title="Different keys pass, whatever is drawn from them",
-    hint="The answer should be True for keys that differ in any of their words. Small draws of different keys agree by "
-    "chance, and one word or a sum is not the key: compare whole rows of key_data.",
+    hint="The answer should be True for keys that differ in any of their words, of any implementation: rbg keys have four. Small draws "
+    "of different keys agree by chance, and one word or a sum is not the key: compare whole rows of key_data.",
 )
 def test_different_keys_pass(lab):
     a, b, c, d = (int(number) for number in lab.rng.choice(2**31, 4, replace=False) + 1)
@@ -91,6 +91,9 @@ def test_different_keys_pass(lab):
         assert bool(lab.call("all_distinct", Key(IMPL, np.asarray(data, "uint32")))) is True
     for _ in range(4):
         assert bool(lab.call("all_distinct", random_keys(lab, 4))) is True
+    data = np.tile(lab.rng.integers(1, 2**32, 4, dtype=np.uint32), (4, 1))
+    data[:, lab.rng.integers(2, 4)] += np.arange(4, dtype=np.uint32)
+    assert bool(lab.call("all_distinct", Key("rbg", data))) is True
 
 
 @graded(
@@ -243,14 +246,15 @@ def test_example_keeps_its_keys(lab):
     task="example_keys",
     title="The shard is a part of the identity",
     hint="Row 5 of one shard should not get the keys of any row of another. A row number alone repeats in each process, and "
-    "sums like shard + row, or shard * 1000 + row, meet again. Fold twice, or leave room for a million rows.",
+    "numbers like shard + row, shard * 1000 + row or row * 100 + shard meet again, and so do large ones in float32. Fold twice, or leave "
+    "room for a million rows or for a thousand shards, in integers.",
 )
 def test_shard_is_part_of_the_identity(lab):
     key = random_keys(lab)
-    near = [made(lab, key, shard, [0, 1, 2, 3]) for shard in (0, 1, 2)]
-    far = [made(lab, key, 0, [100, 1000, 1024, 10_000]), made(lab, key, 0, [4096, 65_536, 100_000, 999_999])]
-    keys = flat(*near, *far)
-    assert len(set(keys)) == 40
+    near = [made(lab, key, shard, [0, 1, 2, 3]) for shard in (0, 1, 2, 100, 512, 999)]
+    places = [4, 8, 16, 32], [64, 100, 128, 256], [512, 1000, 1024, 10_000], [4096, 65_536, 100_000, 999_999]
+    keys = flat(*near, *(made(lab, key, 0, rows) for rows in places))
+    assert len(set(keys)) == 80
 
 
 # corrupt --------------------------------------------------------------------------------------------------------------
@@ -357,18 +361,19 @@ def stepped(lab, state, shard, rows, x, y, lr):
     points=2,
     task="train_step",
     title="No key comes twice in a run",
-    hint="Over several steps all keys should be different: those in states, and those for noise and mask of each example. "
-    "Return the state that take_key gave, do not add up step and row, and take no key from a global.",
+    hint="Over several steps all keys should be different: those in states, and those for noise and mask of each example, and those of "
+    "other shards. Return the state that take_key gave, hand on the shard, do not add up step and row, and take no key from a global.",
 )
 def test_no_key_comes_twice_in_a_run(lab):
     rows, x, y, shard, state = *first_batch(lab), first_state(lab)
     other, _, elsewhere = stepped(lab, {**state, "key": random_keys(lab)}, shard, rows, x, y, 0.05)
     kept, used = {word(state["key"]), word(other["key"])}, flat(elsewhere)
+    used += flat(stepped(lab, state, shard + 1, rows, x, y, 0.05)[2])
     for _ in range(3):
         state, _, keys = stepped(lab, state, shard, rows, x, y, 0.05)
         kept.add(word(state["key"]))
         used += flat(keys)
-    assert len(set(used)) == 32
+    assert len(set(used)) == 40
     assert not kept & set(used)
 
 
@@ -421,12 +426,15 @@ def test_shuffled_batch_takes_the_same_step(lab):
     task="train_step",
     title="Loss and update are those of the corrupted inputs",
     hint="The loss should be mse of the parameters that came in, on report['inputs'], and the new parameters p - lr * its "
-    "gradient. The clean x, the new parameters or a sum give other numbers.",
+    "gradient. The clean x, the new parameters or a sum give other numbers. And the state that came in should stay as it was, the "
+    "dict of its parameters too.",
 )
 def test_loss_and_update_are_those_of_the_inputs(lab):
     rows, x, y = random_batch(lab)
     state, lr = random_state(lab), float(lab.rng.uniform(0.02, 0.08))
-    after, report, _ = stepped(lab, state, 2, rows, x, y, lr)
+    seen = lab.observe("train_step", state, 2, rows, x, y, lr)
+    after, report = pair(seen.value)
+    assert same_tree(seen.arguments[0], state)
     inputs, params = np.float64(report["inputs"]), state["params"]
     assert not np.allclose(inputs, x)
     errors = inputs @ np.float64(params["w"]) + np.float64(params["b"]) - y
@@ -440,14 +448,18 @@ def test_loss_and_update_are_those_of_the_inputs(lab):
     points=1,
     task="train_step",
     title="The step can be traced",
-    hint="jax.eval_shape(train_step, ...) should run. int(step), int(row), float(loss) or a loop over the values of rows "
-    "needs a number at trace time. fold_in takes arrays.",
+    hint="jax.eval_shape(train_step, ...) should run, for any numbers of rows and features. int(step), int(row), float(loss) or a loop "
+    "over the values of rows needs a number at trace time. fold_in takes arrays.",
 )
 def test_step_can_be_traced(lab):
     rows, x, y = random_batch(lab)
     after, report = pair(lab.call("shapes_of", random_state(lab), 2, rows, x, y, 0.05))
     assert after["step"] == "int32[]"
     assert report["inputs"] == "float32[4, 2]"
+    state = random_state(lab) | {"params": {"w": draw(lab.rng, 5), "b": draw(lab.rng)}}
+    after, report = pair(lab.call("shapes_of", state, 2, rows[:3], draw(lab.rng, 3, 5), y[:3], 0.05))
+    assert after["params"]["w"] == "float32[5]"
+    assert report["inputs"] == "float32[3, 5]"
 
 
 # save_state, load_state -----------------------------------------------------------------------------------------------
@@ -459,7 +471,7 @@ def is_plain(value):
     if isinstance(value, list | tuple):
         return all(is_plain(part) for part in value)
     return not isinstance(value, Key | Opaque | Tracer) and isinstance(
-        value, np.ndarray | np.generic | bool | int | float | str | bytes | None
+        value, np.ndarray | np.generic | bool | int | float | str | None
     )
 
 
@@ -467,10 +479,14 @@ def is_plain(value):
     points=1,
     task="checkpoint",
     title="What is saved is plain: arrays, numbers and text",
-    hint="save_state should return a dict without typed keys: no file format knows them. key_data gives their numbers.",
+    hint="save_state should return a dict of arrays, numbers and text, with neither typed keys nor a pickle: no file format knows them. "
+    "key_data gives the numbers of a key. And the state should stay as it was: the run goes on with it.",
 )
 def test_saved_state_is_plain(lab):
-    saved = lab.call("save_state", random_state(lab))
+    state = random_state(lab)
+    seen = lab.observe("save_state", state)
+    saved = seen.value
+    assert same_tree(seen.arguments[0], state)
     assert isinstance(saved, dict)
     assert saved
     assert is_plain(saved)
@@ -481,12 +497,16 @@ def test_saved_state_is_plain(lab):
     task="checkpoint",
     title="A run goes on from a checkpoint as if it had not stopped",
     hint="After saving and loading, steps should use the same keys and give the same parameters and step numbers as without "
-    "the stop. A seed is the start of a run, not its middle: save the key that is carried, the step and the parameters.",
+    "the stop. A seed is the start of a run, not its middle: save the key that is carried, the step and the parameters. And what was "
+    "saved should stay as it is: a checkpoint loads twice.",
 )
 def test_run_goes_on_from_a_checkpoint(lab):
     rows, x, y = random_batch(lab)
     state, _, _ = stepped(lab, random_state(lab), 1, rows, x, y, 0.05)
-    restored = lab.call("load_state", lab.call("save_state", state))
+    saved = lab.call("save_state", state)
+    loaded = lab.observe("load_state", saved)
+    assert same_tree(loaded.arguments[0], saved)
+    restored = loaded.value
     state, _, keys = stepped(lab, state, 1, rows, x, y, 0.05)
     restored, _, again = stepped(lab, restored, 1, rows, x, y, 0.05)
     assert keys == again
