@@ -4,8 +4,8 @@ A bundle for learners is made from a list of what goes in, so nothing secret sho
 because a solution that was copied into a lesson or into a docstring is on no list.
 
 What is compared are lines of code without their indentation, blank lines and comments aside: a body counts as found where three lines of it
-follow each other, or all of a shorter one. A short line is no evidence: `return x` stands everywhere. A lesson teaches what its lab asks for, so
-there a body counts as found where half of it stands in one piece.
+follow each other, or all of a shorter one. A short line is no evidence: `return x` stands everywhere. A lesson teaches what its lab asks for, and
+a lab may give the code that is to be repaired, so there a body counts as found where half of it stands in one piece.
 """
 
 import ast
@@ -21,7 +21,7 @@ from traceonce.bundle.output import Part
 _RUN = 3
 _FEWEST_CHARACTERS = 60
 _FEWEST_OF_ALL = 40
-_SHARE_IN_LESSONS = 0.5
+_SHARE_IN_NOTEBOOKS = 0.5
 _TAUGHT = frozenset(
     {
         # The lesson registers this class in front of the learner, and the task is to write one in a way of one's own.
@@ -74,10 +74,12 @@ def code_lines(text: str) -> tuple[str, ...]:
 def find_leaks(parts: Mapping[str, Part], secrets: list[Secret]) -> Iterator[tuple[str, str]]:
     """Each place in a bundle that holds text of a secret, with what it holds."""
     everywhere = [(secret.where, f"\n{run}\n") for secret in secrets for run in secret.runs()]
-    in_lessons = [(secret.where, f"\n{run}\n") for secret in secrets for run in secret.runs(share=_SHARE_IN_LESSONS)]
+    in_notebooks = [
+        (secret.where, f"\n{run}\n") for secret in secrets for run in secret.runs(share=_SHARE_IN_NOTEBOOKS)
+    ]
     for name, part in sorted(parts.items()):
         text = "\n" + "\n".join(code_lines(_text(name, part))) + "\n"
-        runs = in_lessons if name.startswith("course/") else everywhere
+        runs = in_notebooks if name.startswith(("course/", "labs/")) else everywhere
         found = dict.fromkeys(where for where, run in runs if run in text)
         yield from ((name, where) for where in found if (name, where) not in _TAUGHT)
 
