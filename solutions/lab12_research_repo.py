@@ -262,11 +262,11 @@ def lay_out(folder="lab12_repo"):
         file = root / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join(lines) + "\n\n\n" + "\n\n\n".join(definitions.values()) + "\n")
-    (root / "digitnet/__init__.py").touch()
-    (root / "digitnet/__main__.py").write_text(MAIN)
-    (root / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
-    ran = subprocess.run([sys.executable, "-m", "pytest", "-q", "tests"], cwd=root, capture_output=True, text=True)
-    return ran.stdout.strip().rsplit("\n", 1)[-1].split(" in ")[0]
+    for package, main in {"digitnet": MAIN, "tests": TESTS_MAIN}.items():
+        (root / package / "__init__.py").touch()
+        (root / package / "__main__.py").write_text(main)
+    ran = subprocess.run([sys.executable, "-B", "-m", "tests"], cwd=root, capture_output=True, text=True)
+    return (ran.stdout + ran.stderr).strip().rsplit("\n", 1)[-1]
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_main", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -282,14 +282,21 @@ state, history = fit(new_state(0), x[:1200], y[:1200], CONFIG, jax.random.key(0)
 print("reported losses", [round(loss, 2) for loss in history])
 print(evaluate(state["params"], x[1200:], y[1200:]))
 """
+TESTS_MAIN = """from tests import test_digitnet
+
+names = [name for name in vars(test_digitnet) if name.startswith("test_")]
+for name in names:
+    getattr(test_digitnet, name)()
+print(len(names), "tests pass")
+"""
 
 # %% nbgrader={"grade": false, "grade_id": "given_first_run", "locked": true, "schema_version": 3, "solution": false, "task": false}
 if "In" in globals():  # in a notebook, where the cells can be read
     print(lay_out())
 
 # %% [markdown]
-# In a terminal, in the folder of this notebook: `cd lab12_repo`, then `python -m pytest`, `python -m digitnet`, or
-# `traceonce run -m digitnet`. In the notebook, take the whole package under the tools of the course:
+# In a terminal, in the folder of this notebook: `cd lab12_repo`, then `python -m tests` (or `pytest`, where you have it),
+# `python -m digitnet`, or `traceonce run -m digitnet`. In the notebook, take the whole package under the tools of the course:
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_symptoms", "locked": true, "schema_version": 3, "solution": false, "task": false}
