@@ -484,7 +484,7 @@ def traffic(groups, array_bytes):
         parts.append(RECT.format(246 + round(width / 2), y, round(width / 2), 20, "#57606a"))
         parts.append(TEXT.format(256 + round(width), y + 15, "start", f"{moved / array_bytes:.0f} arrays"))
         total += moved
-    about = f"{len(groups)} programs move {total / array_bytes:.0f} arrays: light is read, dark is written"
+    about = f"programs: {len(groups)}, arrays moved: {total / array_bytes:.0f} (light is read, dark is written)"
     parts.append(TEXT.format(8, 30 + 26 * len(groups), "start", about))
     svg(560, 44 + 26 * len(groups), about, parts)
 
@@ -613,9 +613,9 @@ def dots(points):
     parts = ['<path d="M60 16V250H400" stroke="#1f2328" fill="none"/>']
     parts += [TEXT.format(right(2**p), 268, "middle", f"{2**p // 1024} kB") for p in (10, 14, 18, 22)]
     parts += [TEXT.format(52, up(2**p) + 4, "end", f"{2**p} µs") for p in (0, 4, 8, 12)]
-    for name, (size, micro) in points.items():
+    for row, (name, (size, micro)) in enumerate(points.items()):
         parts.append(f'<circle cx="{right(size):.0f}" cy="{up(micro):.0f}" r="5" fill="#57606a"/>')
-        parts.append(TEXT.format(round(right(size)) + 10, round(up(micro)) + 4, "start", name))
+        parts.append(TEXT.format(round(right(size)) + 4, round(up(micro)) + (20 if row % 2 else -10), "start", name))
     about = "; ".join(f"{name}: {size} bytes, {micro:.1f} µs a crop" for name, (size, micro) in points.items())
     svg(560, 280, f"Time for a crop against planned temporaries. {about}", parts)
 
@@ -624,7 +624,7 @@ dots({name: (max(size, 512), 1e6 * cost[name]) for name, size in planned.items()
 
 # %% [markdown]
 # The curve falls steeply and then flattens. From some width on, more crops at once keep no more of the device busy and only cost
-# memory. Where that is depends on the device: a few dozen crops on the CPU where this was written, far more on a large GPU. The
+# memory. Where that is depends on the device: around a hundred crops on the CPU where this was written, far more on a large GPU. The
 # rule does not depend on it: **one block, chunked, as wide as the budget allows and no wider than it pays.**
 
 # %% [markdown]
