@@ -159,7 +159,7 @@ print("Task 3: the visible asserts pass. Hidden ones use other limits, and count
 # ## Task 4 · clipped_digits
 #
 # *10 minutes.* The same for digits, with `digit_loss`: the mean of each digit's clipped gradient. `images` has shape `(n, 64)` and
-# `labels` shape `(n,)`; `n` is a multiple of 64. A gradient has 2600 bytes, and 1024 of them are 2.7 MB. Your program may plan
+# `labels` shape `(n,)`; `n` is any multiple of 64. A gradient has 2600 bytes, and 1024 of them are 2.7 MB. Your program may plan
 # **400 kB of temporaries for 1024 digits**, and must not grow with `n`: no Python loop, neither over digits nor over pieces.
 #
 # Look back at [A sum needs no list](../course/04_transformations/04_transformations.ipynb#A-sum-needs-no-list).
