@@ -143,6 +143,14 @@ def test_a_learner_checks_a_lab_there(unpacked):
     assert "5 of 5 cells" in done.stdout
 
 
+def test_a_learner_who_asks_for_hidden_asserts_is_told_that_there_are_none(unpacked):
+    out = unpacked.parent / "grades"
+    done = _in(unpacked, "-m", "traceonce", "grade", "labs/lab01_pure_functions.ipynb", "--out", str(out))
+    assert done.returncode == 3
+    assert "which has no hidden asserts: check your own work with --trusted" in done.stderr
+    assert not out.exists()
+
+
 def test_a_desk_is_made_of_it(unpacked, tmp_path):
     done = refresh(tmp_path / "work", sheets(unpacked))
     assert {str(name) for name in done.made} >= {"index.ipynb", "labs/lab01_pure_functions.ipynb"}
@@ -204,3 +212,9 @@ def test_a_checkout_that_lacks_a_file_is_told(checkout, tmp_path):
     (checkout / "requirements" / "learn.txt").unlink()
     with pytest.raises(TraceOnceError, match="learn\\.txt is not there"):
         bundle_students(out=tmp_path / "out.zip", root=checkout)
+
+
+def test_where_there_is_nothing_to_search_for_no_archive_is_made(unpacked, tmp_path):
+    """A search that cannot find anything would pass whatever is in the archive."""
+    with pytest.raises(TraceOnceError, match="make the archive in a whole checkout"):
+        bundle_students(out=tmp_path / "out.zip", root=unpacked)

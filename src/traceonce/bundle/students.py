@@ -38,8 +38,13 @@ def bundle_students(*, out: Path, force: bool = False, root: Path | None = None)
     """
     root = root or find_root()
     refuse_as_file(out, force=force)
+    secrets = secrets_in(root)
+    if not secrets:
+        raise TraceOnceError(
+            f"{root} has no solutions and no hidden asserts to search for: make the archive in a whole checkout."
+        )
     parts = student_parts(root)
-    if leaks := list(find_leaks(parts, secrets_in(root))):
+    if leaks := list(find_leaks(parts, secrets)):
         found = "; ".join(f"{name} ({where})" for name, where in leaks[:5])
         raise TraceOnceError(
             f"No archive was made: {len(leaks)} place(s) hold text of a solution or of a hidden assert: {found}. Take it out, or list it "

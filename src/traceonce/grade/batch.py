@@ -335,8 +335,12 @@ def grade_paths(
     folder or the sandbox is not to be had, or where the grader failed on a submission.
     """
     _check_usage(formats, time_limit, memory_limit, tier)
-    _check_environment(cluster)
     root = root or find_root()
+    if not (root / "tests" / "hidden").is_dir():
+        raise TraceOnceError(
+            f"{root} is a learner's copy of the course, which has no hidden asserts: check your own work with --trusted, and hand it in."
+        )
+    _check_environment(cluster)
     limits = Limits.for_submission(seconds=time_limit, memory_mb=memory_limit)
     fixed = load_lab(lab, root=root) if lab else None
     notebooks = list(find_notebooks(paths))
