@@ -36,7 +36,7 @@
 # | [08 Out of memory, on purpose](08_memory/08_memory.ipynb) | The log stops in mid-line, exit code 137. Which family is it? | 60 | |
 # | [08b What a compiled program needs](08_memory/08b_device_memory.ipynb) | 32 variants fit, 2048 do not, and the result is two arrays. Where did the gigabytes go? | 60 | [40](../labs/lab08_memory.ipynb) |
 # | [09 Give the compiler the whole block](09_fusion/09_fusion.ipynb) | The code is right and the device idles. What did the compiler never see? | 55 | [40](../labs/lab09_fusion.ipynb) |
-# | 10 Keep the device busy | Utilisation is low and spiky. Who is waiting for whom? | 55 | 40 |
+# | [10 Keep the device busy](10_feeding_the_device/10_feeding_the_device.ipynb) | Utilisation is low and spiky. Who is waiting for whom? | 55 | [40](../labs/lab10_feeding_the_device.ipynb) |
 # | [11 Placement is state too](11_devices/11_devices.ipynb) | Slower on eight devices than on one. Where do the bytes live? | 55 | [35](../labs/lab11_devices.ipynb) |
 # | [12 Change one thing, keep the evidence](12_research_repo/12_research_repo.ipynb) | You get a paper's code and a new loss term. What do you run first? | 45 | [60](../labs/lab12_research_repo.ipynb) |
 #

@@ -31,6 +31,7 @@ import json
 import os
 import queue
 import re
+import shutil
 import tempfile
 import threading
 import time
@@ -158,8 +159,9 @@ lanes("No thread, no sync", on_paper(PAPER, sync=False, ahead=0))
 lanes("A thread, a sync", on_paper(PAPER, sync=True, ahead=2))
 
 # %% [markdown]
-# Read a picture from the bottom: gaps in *compute* are what utilisation counts. Then look up: which lane has no gaps? That is the one to
-# shorten; nothing else will help. Halve the load, for one, and it is the sync that counts:
+# Read a picture from the bottom: gaps in *compute* are what utilisation counts. Then ask who never rests. In the last picture it is the
+# thread, whose *load* and *prepare* follow each other without a gap. Shorten that; nothing else will help. With a load of 3 ms it is the
+# sync that counts:
 
 # %% claims=["D1"]
 table(PAPER | {"load": 3})
@@ -168,7 +170,7 @@ table(PAPER | {"load": 3})
 # ### Measured
 #
 # Now a real loop: digits in files, a small network, plain gradient descent. The files lie on this machine, so a pause stands in for
-# a disk far away; the rest is what it is. `start` and `step`, then the three stages of the host.
+# a disk far away; the rest is what it is. The network and its step come first, then the three stages of the host.
 
 # %%
 pixels, labels = digits()
@@ -1412,6 +1414,9 @@ with syncs() as seen:
     run(folder / "counted.npz", SETTINGS)
 print("24 steps, saved 4 times and at the end: reads", seen.reads)
 jax.config.update("jax_default_device", None)
+
+# %%
+shutil.rmtree(folder)
 
 # %% [markdown]
 # ## In the wild
