@@ -16,9 +16,8 @@ def train_step(params, x, y, valid, lr):
     x, y, valid = (part.reshape(8, 8, *part.shape[1:]) for part in (x, y, valid))
 
     def body(x, y, valid):
-        parts = jax.value_and_grad(sum_of_losses, has_aux=True)(params, x, y, valid), jnp.sum(valid, dtype=jnp.float32)
-        return jax.lax.psum(parts, "replica")
+        return jax.value_and_grad(sum_of_losses, has_aux=True)(params, x, y, valid), jnp.sum(valid, dtype=jnp.float32)
 
-    ((loss, right), grads), count = jax.tree.map(lambda a: a[0], jax.vmap(body, axis_name="replica")(x, y, valid))
+    ((loss, right), grads), count = jax.tree.map(lambda part: part.sum(axis=0), jax.vmap(body)(x, y, valid))
     new = jax.tree.map(lambda p, g: p - lr * g / count, params, grads)
     return new, {"loss": loss / count, "accuracy": right / count}
