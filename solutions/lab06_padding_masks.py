@@ -204,16 +204,15 @@ print("Task 3: the visible asserts pass. Hidden ones use other states, gradients
 #
 # *7 minutes.* Loss and accuracy over a whole data set, in batches of `size` rows that go through a compiled function: a dict of
 # `loss` and `accuracy`, the means over **all** rows. `x` and `y` are NumPy arrays of any number of rows; the last batch may be
-# short, and so may the only one. After a first call, data of another number of rows must cost no trace and no compile.
+# short, and so may the only one. After a first call, another number of rows must cost no trace and no compile.
 #
 # Look back at [Evaluation: sums and counts](../course/06_padding_masks/06_padding_masks.ipynb#Evaluation:-sums-and-counts).
 #
-# `row_results` is given: it is compiled, and tells the loss of each row and whether it is right.
+# `row_results` is given, and compiled: each row's loss, and whether it is right.
 #
 # <details><summary>If another number of rows compiles</summary>
 #
-# Some JAX operation still sees the short shape: a slice of a JAX array, or `jnp.pad`. Pad with NumPy, on the host, before JAX
-# gets the batch.
+# Some JAX operation sees the short shape: a slice of a JAX array, or `jnp.pad`. Pad with NumPy, before JAX gets the batch.
 #
 # </details>
 
