@@ -488,7 +488,7 @@ guess = predict("12-C3b", question, ["under 1e-6", "between 1e-6 and 1e-3", "ove
 # %% claims=["C3"]
 def off(loss):
     """The largest difference of the value, and of the gradients."""
-    value, grads = jax.value_and_grad(loss)(torch.state_dict)
+    value, grads = jax.jit(jax.value_and_grad(loss))(torch.state_dict)
     gaps = [float(jnp.abs(grads[name] - torch.grads[name]).max()) for name in torch.grads]
     return abs(float(value) - float(torch.loss)), max(gaps)
 
@@ -520,8 +520,9 @@ chains = {"decay, then sgd": optax.chain(decay, sgd), "sgd, then decay": optax.c
 def three_steps(optimizer):
     params = {name: jnp.asarray(array) for name, array in torch.state_dict.items()}
     state = optimizer.init(params)
+    gradient = jax.jit(jax.grad(exact_port))
     for _ in range(3):
-        updates, state = optimizer.update(jax.grad(exact_port)(params), state, params)
+        updates, state = optimizer.update(gradient(params), state, params)
         params = optax.apply_updates(params, updates)
     return max(float(jnp.abs(params[name] - torch.after[name]).max()) for name in params)
 
@@ -724,7 +725,7 @@ def tired_step(state, rows, targets, real, key, strength):
 # %%
 class Good:
     def __init__(self):
-        self.step = watch(jax.jit(good_step))
+        self.step = watch(jax.jit(lambda *args: good_step(*args)))
 
     def run(self, epochs, state=start, key=KEY, strength=0.1):
         history = []
@@ -842,12 +843,14 @@ question = "Eight lines; Tired trains, and its loss falls. How many lines does i
 guess = predict("12-C5", question, [2, 4, 6, 8])
 
 # %% claims=["C5"]
-failed = 0
-for line in LONG:
-    good, tired = line(Good()), line(Tired())
-    failed += not tired
-    print(f"{line.__name__:14} good {'yes' if good else 'NO ':4} tired {'yes' if tired else 'NO'}")
-guess.reveal(failed)
+good, tired = Good(), Tired()
+held = {line.__name__: line(good) for line in LONG}
+print({name: "yes" if answer else "NO" for name, answer in held.items()})
+
+# %% claims=["C5"]
+held = {line.__name__: line(tired) for line in LONG}
+print({name: "yes" if answer else "NO" for name, answer in held.items()})
+guess.reveal(list(held.values()).count(False))
 
 # %% [markdown]
 # The ninth line is about the machine, and it is a command: `traceonce doctor` (versions, memory caps, caches, who else is on the
