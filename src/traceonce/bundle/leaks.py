@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traceonce.bundle.output import Part
+from traceonce.grade.percent import read_percent
 
 _RUN = 3
 _FEWEST_CHARACTERS = 60
@@ -25,7 +26,12 @@ _SHARE_IN_NOTEBOOKS = 0.5
 _TAUGHT = frozenset(
     {
         # The lesson registers this class in front of the learner, and the task is to write one in a way of one's own.
-        ("course/03_pytrees/03_pytrees.ipynb", "solutions/lab03_pytrees.py, solution 3"),
+        ("course/03_pytrees/03_pytrees.ipynb", "solutions/lab03_pytrees.py, solution of affine"),
+        # The lesson builds a thread that reads ahead, fault by fault, and the lab asks for one that keeps all of its promises.
+        (
+            "course/10_feeding_the_device/10_feeding_the_device.ipynb",
+            "solutions/lab10_feeding_the_device.py, solution of prefetch",
+        ),
     }
 )
 """Solutions that a lesson shows on purpose: the file of the bundle, and the solution."""
@@ -53,9 +59,10 @@ def secrets_in(root: Path) -> list[Secret]:
     """The solutions and the hidden asserts of a course."""
     found = []
     for path in sorted((root / "solutions").glob("*.py")):
-        # Jupytext writes a cell of text as comments, so what is left is code.
-        for number, match in enumerate(_SOLUTION.finditer(path.read_text("utf-8")), start=1):
-            found.append(Secret(f"{path.relative_to(root)}, solution {number}", code_lines(match["body"])))
+        for cell in read_percent(path.read_text("utf-8"), path.name):
+            name = cell.metadata.get("nbgrader", {}).get("grade_id", f"line {cell.line}")
+            for match in _SOLUTION.finditer(cell.source):
+                found.append(Secret(f"{path.relative_to(root)}, solution of {name}", code_lines(match["body"])))
     for path in sorted((root / "tests" / "hidden").glob("*.py")):
         text = path.read_text("utf-8")
         for node in ast.walk(ast.parse(text)):

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from traceonce.grade.lab import Lab
 
-_LAB_MINUTES = re.compile(r"\bAbout (\d+)\s+minutes\b")
+_LAB_MINUTES = re.compile(r"\bAbout (?:(\d+)\s+minutes|an\s+hour)\b")
 _TASK_MINUTES = re.compile(r"^\*(\d+) minutes\b", re.MULTILINE)
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _LESSON_LINK = re.compile(r"\[(?P<words>[^\]]+)\]\(\.\./(?P<place>course/[^)#\s]+\.ipynb)(?:#(?P<anchor>[^)\s]+))?\)")
@@ -23,7 +23,7 @@ _LESSON_LINK = re.compile(r"\[(?P<words>[^\]]+)\]\(\.\./(?P<place>course/[^)#\s]
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a lesson: its title, the notebook (from the root of the course), and the heading in a link; may be empty."""
+    """A section of a lesson: its title, the notebook (from the root of the course), and the heading in a link; empty where all of it is meant."""
 
     title: str
     notebook: str
@@ -84,7 +84,9 @@ def read_guide(lab: Lab) -> Guide:
 
 def _minutes(pattern: re.Pattern[str], text: str) -> int:
     found = pattern.search(text)
-    return int(found[1]) if found else 0
+    if found is None:
+        return 0
+    return int(found[1]) if found[1] else 60  # an hour
 
 
 def sections(text: str) -> tuple[Section, ...]:
