@@ -1,0 +1,17 @@
+# ---
+# kind: wrong
+# trap: every epoch has the order of the first
+# fails: test_whole_run_gives_its_losses
+# hint: its own order of rows
+# ---
+
+# %% nbgrader={"grade_id": "advance"}
+def advance(run, settings):
+    """The run after one more step, and the loss."""
+    epoch, row, batch = run["epoch"], run["row"], settings["batch"]
+    rows = order_of(settings, 0)[row : row + batch]
+    learned, loss = step(run["learned"], pixels[rows], labels[rows], settings["rate"])
+    row += batch
+    if row + batch > settings["rows"]:
+        epoch, row = epoch + 1, 0
+    return {"learned": learned, "epoch": epoch, "row": row, "done": run["done"] + 1}, loss

@@ -1,0 +1,24 @@
+# ---
+# kind: wrong
+# trap: float(loss) on each step
+# fails: test_run_reads_for_saves_alone
+# hint: Fetch the losses once
+# ---
+
+# %% nbgrader={"grade_id": "train"}
+def train(path, settings, hook):
+    """Start, or go on where `path` stops; the losses of the steps taken now."""
+    run = {"learned": begin(settings["seed"]), "epoch": 0, "row": 0, "done": 0}
+    if path.exists():
+        run, settings = unpacked(load(path))
+    losses = []
+    try:
+        while run["epoch"] < settings["epochs"]:
+            run, loss = advance(run, settings)
+            losses.append(float(loss))
+            if run["done"] % settings["every"] == 0:
+                save(path, packed(run, settings))
+            hook(run["done"])
+    finally:
+        save(path, packed(run, settings))
+    return np.array(jax.device_get(losses), "float32")

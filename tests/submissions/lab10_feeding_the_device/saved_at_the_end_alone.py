@@ -1,0 +1,23 @@
+# ---
+# kind: wrong
+# trap: no save when the run is interrupted
+# fails: test_resumes_after_an_interrupt
+# hint: saved in a finally
+# ---
+
+# %% nbgrader={"grade_id": "train"}
+def train(path, settings, hook):
+    """Start, or go on where `path` stops; the losses of the steps taken now."""
+    run = {"learned": begin(settings["seed"]), "epoch": 0, "row": 0, "done": 0}
+    if path.exists():
+        run, settings = unpacked(load(path))
+    losses = []
+    if True:
+        while run["epoch"] < settings["epochs"]:
+            run, loss = advance(run, settings)
+            losses.append(loss)
+            if run["done"] % settings["every"] == 0:
+                save(path, packed(run, settings))
+            hook(run["done"])
+    save(path, packed(run, settings))
+    return np.array(jax.device_get(losses), "float32")
