@@ -256,7 +256,7 @@ def draw(plans):
 
 
 # %%
-question = "Which plan is over half of the wide one's?"
+question = "Whose temporaries are over two thirds of the wide one's?"
 choices = ["chunks of 8", "chunks of 32", "both", "neither"]
 guess = predict("08-O7", question, choices)
 
@@ -274,7 +274,7 @@ plans = plan.compare(**{name: (arm, weights, x, keys) for name, arm in ARMS.item
 draw(plans)
 share = {name: p.temporaries / plans["wide"].temporaries for name, p in plans.plans.items()}
 print("each at most the one before it:", list(share.values()) == sorted(share.values(), reverse=True))
-guess.reveal(choices[1 if share["chunks of 8"] < 0.6 < share["chunks of 32"] else 2])
+guess.reveal(choices[1 if share["chunks of 8"] < 2 / 3 < share["chunks of 32"] else 2])
 
 # %% [markdown]
 # **Chunk = N is the wide vmap again**, and whoever "added chunking" with a default of 64 changed nothing. And look at the small
@@ -448,8 +448,8 @@ print("rebuilt for the steps that are looked at:", bool((bank[indices[7:9]] == p
 # %% [markdown]
 # ## Precision tiers
 #
-# Precision is memory as well, in both directions. `jax_enable_x64` is *global*: switched on for one stubborn sum, it turns every
-# array that is made of Python or NumPy numbers into float64.
+# Precision is memory as well, in both directions. `jax_enable_x64` is *global*: switched on for one stubborn sum, it makes
+# float64 of every array whose dtype nobody named.
 
 
 # %%
