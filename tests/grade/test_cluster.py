@@ -192,7 +192,7 @@ def test_an_address_that_makes_no_sense_is_wrong_usage(address, files, words):
         ("tcp://127.0.0.1:1", False),
         ("tcp://[::1]:1", False),
         ("tcp://localhost:1", False),
-        ("tcp://10.0.0.7:1", True),
+        ("tcp://192.0.2.1:1", True),
         ("tcp://head-node:1", True),
         ("tls://head-node:1", False),
     ],
