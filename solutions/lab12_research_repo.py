@@ -47,6 +47,17 @@ from traceonce.data import digits
 
 jax.config.update("jax_default_matmul_precision", "highest")  # full float32 on a GPU too
 
+# %% nbgrader={"grade": false, "grade_id": "given_remember", "locked": true, "schema_version": 3, "solution": false, "task": false}
+CELLS = []  # the text of each cell that is run, for the package on disk
+
+
+def remember(cell):
+    CELLS.append(cell.raw_cell)
+
+
+if "get_ipython" in globals() and hasattr(get_ipython(), "events"):
+    get_ipython().events.register("pre_run_cell", remember)
+
 # %% [markdown]
 # ### The repository as it came
 #
@@ -254,7 +265,7 @@ def pieces(sources):
 def lay_out(folder="lab12_repo"):
     """Write the package as the cells have it now, and run its tests."""
     root = Path(folder)
-    for name, definitions in pieces(In).items():
+    for name, definitions in pieces(CELLS).items():
         module, lines = Path(name).stem, ["import jax", "import jax.numpy as jnp", "import numpy as np", ""]
         before = MODULES[: MODULES.index(module)] if module in MODULES else MODULES
         lines[3:3] = [HEAD[module]] if module in HEAD else []
@@ -291,7 +302,7 @@ print(len(names), "tests pass")
 """
 
 # %% nbgrader={"grade": false, "grade_id": "given_first_run", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if "In" in globals():  # in a notebook, where the cells can be read
+if CELLS:  # in a notebook, where the cells can be read
     print(lay_out())
 
 # %% [markdown]
@@ -313,7 +324,7 @@ def symptoms(fit):
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_show_symptoms", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if "In" in globals():
+if CELLS:
     print(symptoms(fit))
 
 # %% [markdown]
@@ -691,7 +702,7 @@ print("Task 4: the visible asserts pass. Hidden ones sabotage in the other ways 
 # same metric, from one program.
 
 # %% nbgrader={"grade": false, "grade_id": "given_last_run", "locked": true, "schema_version": 3, "solution": false, "task": false}
-if "In" in globals():
+if CELLS:
     print(lay_out())
 
 # %% [markdown]
