@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -23,7 +24,11 @@ DOUBLE, STEP = 2.0, 3.0  # what the hidden asserts of each task are worth
 
 def nbgrader(course, *arguments, around=list):
     command = around([sys.executable, "-m", "nbgrader", *arguments])
-    return subprocess.run(command, cwd=course, capture_output=True, text=True, timeout=300, check=False)
+    # nbgrader looks for its `alembic` by name, and the environment need not be activated.
+    path = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
+    return subprocess.run(
+        command, cwd=course, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def hand_in(course, student, changes, edit=None):

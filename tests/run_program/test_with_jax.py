@@ -104,7 +104,7 @@ def test_each_reason_names_what_changed(seen):
         ("<lambda>", 3, "function"),
     ]
     assert document["again"][0]["changes"] == [
-        {"cause": "shape", "path": "x", "old": "float32[3]", "new": "float32[4]"}
+        {"cause": "shape", "path": "x", "old": "float32[3]", "new": "float32[4]", "in_type": False}
     ]
     assert "shape  x: float32[3] -> float32[4]" in ended.report
     assert "and 1 more time the same kind" in ended.report
