@@ -1,9 +1,17 @@
 # ---
 # kind: alternative
-# about: a scan over single fields, the share by logsumexp, a comparison field by field
+# about: a named tuple, a scan over single fields, the share by logsumexp, a comparison field by field
 # ---
 
 # %% nbgrader={"grade_id": "read_one"}
+from typing import NamedTuple
+
+
+class Reading(NamedTuple):
+    digit: jax.Array
+    share: jax.Array
+
+
 def read_one(model, page, corner, threshold):
     crop = page[corner[0] + jnp.arange(8)[:, None], corner[1] + jnp.arange(8)]
     blank = jnp.all(crop < 0.1)
@@ -12,7 +20,7 @@ def read_one(model, page, corner, threshold):
     best = jnp.argmax(logits)
     share = jnp.exp(logits[best] - jax.scipy.special.logsumexp(logits))
     refuse = blank | ~(share >= threshold)
-    return jax.lax.select(refuse, jnp.full_like(best, -1), best), share * ~blank
+    return Reading(jax.lax.select(refuse, jnp.full_like(best, -1), best), share * ~blank)
 
 
 # %% nbgrader={"grade_id": "read_all"}
