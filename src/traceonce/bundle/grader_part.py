@@ -10,9 +10,8 @@ from pathlib import Path
 
 from traceonce.bundle.output import Part
 from traceonce.errors import TraceOnceError, UsageError
-from traceonce.grade.batch import hidden_file
+from traceonce.grade.batch import graded_marks, hidden_file
 from traceonce.grade.lab import lab_names, load_lab
-from traceonce.sandbox.handle import TIERS
 
 SEED = "seed"
 _SEED_BYTES = 32
@@ -67,23 +66,13 @@ def points_by_task(lab: str, root: Path) -> dict[str, float]:
     """
     hidden = hidden_file(root, lab)
     found: dict[str, float] = {}
-    for node in ast.walk(ast.parse(hidden.read_text("utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "graded":
-            words = {word.arg: word.value for word in node.keywords}
-            try:
-                task, points = ast.literal_eval(words["task"]), float(ast.literal_eval(words["points"]))
-            except (KeyError, ValueError) as error:
-                raise TraceOnceError(
-                    f"{hidden}, line {node.lineno}: write task and points of @graded as plain values."
-                ) from error
-            found[task] = found.get(task, 0.0) + points
+    for line, words in graded_marks(hidden):
+        try:
+            task, points = ast.literal_eval(words["task"]), float(ast.literal_eval(words["points"]))
+        except (KeyError, ValueError) as error:
+            raise TraceOnceError(f"{hidden}, line {line}: write task and points of @graded as plain values.") from error
+        found[task] = found.get(task, 0.0) + points
     return found
-
-
-def refuse_unknown_isolation(isolation: str) -> None:
-    """**Raises**: `UsageError` for an isolation that there is not."""
-    if isolation not in TIERS:
-        raise UsageError(f"There is no isolation {isolation!r}: choose from {', '.join(TIERS)}.")
 
 
 def chosen_labs(labs: list[str], root: Path) -> list[str]:

@@ -23,7 +23,7 @@ from traceonce.bundle import grader_part
 from traceonce.bundle.output import Part, refuse_as_file, write_zip
 from traceonce.errors import TraceOnceError, UsageError
 from traceonce.grade.lab import find_root
-from traceonce.sandbox.handle import NAMESPACES
+from traceonce.sandbox.handle import NAMESPACES, refuse_unknown_tier
 
 SETTINGS = "settings.json"
 GRADER_MB = 256
@@ -108,7 +108,7 @@ def bundle_gradescope(
         )
     if memory_limit < LEAST_MEMORY_MB:
         raise UsageError(f"The memory limit must be at least {LEAST_MEMORY_MB} MB.")
-    grader_part.refuse_unknown_isolation(isolation)
+    refuse_unknown_tier(isolation)
     refuse_as_file(out, force=force)
     (lab,) = grader_part.chosen_labs([lab], root)
     parts = grader_part.files_of(lab, root)

@@ -19,7 +19,7 @@ from traceonce.bundle import grader_part
 from traceonce.bundle.output import Part, write_folder
 from traceonce.errors import TraceOnceError
 from traceonce.grade.lab import find_root
-from traceonce.sandbox.handle import NAMESPACES
+from traceonce.sandbox.handle import NAMESPACES, refuse_unknown_tier
 
 PRIVATE = "traceonce"
 HIDDEN = "hidden_"
@@ -88,7 +88,7 @@ def bundle_nbgrader(
     **Raises**: `UsageError` for an unknown lab or a folder that is there; `TraceOnceError` where it cannot be made.
     """
     root = root or find_root()
-    grader_part.refuse_unknown_isolation(isolation)
+    refuse_unknown_tier(isolation)
     chosen = grader_part.chosen_labs(labs, root)
     parts: dict[str, Part] = {f"{PRIVATE}/{grader_part.SEED}": grader_part.new_seed(seed_file)}
     for lab in chosen:

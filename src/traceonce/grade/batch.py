@@ -27,7 +27,7 @@ from traceonce.grade.record import Maker, Record, record_unread, write_atomicall
 from traceonce.grade.stopping import stop_on_signals
 from traceonce.grade.summary import summary_html
 from traceonce.grade.supervisor import RUN_AGAIN
-from traceonce.sandbox.handle import NAMESPACES, TIERS
+from traceonce.sandbox.handle import NAMESPACES, refuse_unknown_tier
 from traceonce.sandbox.limits import Limits
 
 if TYPE_CHECKING:
@@ -151,10 +151,15 @@ def points_of(hidden: Path) -> float:
     """What a file of hidden asserts is worth, read from its text: the grader itself never runs it."""
     if not hidden.is_file():
         return 0.0
-    calls = (node for node in ast.walk(ast.parse(hidden.read_text("utf-8"))) if isinstance(node, ast.Call))
-    marks = (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "graded")
-    values = (word.value for call in marks for word in call.keywords if word.arg == "points")
-    return float(sum(ast.literal_eval(value) for value in values))
+    marks = (words for _, words in graded_marks(hidden))
+    return float(sum(ast.literal_eval(words["points"]) for words in marks if "points" in words))
+
+
+def graded_marks(hidden: Path) -> Iterator[tuple[int, dict[str | None, ast.expr]]]:
+    """Each ``@graded(...)`` in a file of hidden asserts, as it stands in the text: its line, and its keywords."""
+    for node in ast.walk(ast.parse(hidden.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "graded":
+            yield node.lineno, {word.arg: word.value for word in node.keywords}
 
 
 def compiled_folder() -> str | None:
@@ -400,8 +405,7 @@ def grade_paths(
 
 
 def _check_usage(formats: tuple[str, ...], time_limit: float, memory_limit: int, tier: str) -> None:
-    if tier not in TIERS:
-        raise UsageError(f"There is no isolation {tier!r}: choose from {', '.join(TIERS)}.")
+    refuse_unknown_tier(tier)
     if unknown := [name for name in formats if name not in FORMATS]:
         raise UsageError(f"There is no format {unknown[0]!r}: choose from {', '.join(FORMATS)}.")
     if not 1 <= time_limit <= 86_400:

@@ -5,7 +5,6 @@ back: no student object, no student code. See ``docs/grading.md`` for how to wri
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -132,7 +131,8 @@ class Observation:
     - `other_traces`, `other_compiles`: by name, of everything else that was traced or compiled, `jnp` helpers included.
     - `reads`, `waits`: how often it brought a value to the host, and how often it awaited the device otherwise; see
       `traceonce.observe.syncs`.
-    - `keys`: what was done with the keys in the arguments and with all that derive from them, where that was asked for.
+    - `keys`: what was done with the keys in the arguments and with all that derive from them, where that was asked for;
+      `reused_keys`: those that were used up more than once, as `traceonce.key_uses` counts it.
     - `printed`: what it printed, cut to 4000 characters.
     - `changed_globals`: the notebook's names whose value was replaced or altered, in order. Also a function's attributes,
       defaults and closure, under the function's name.
@@ -150,15 +150,7 @@ class Observation:
     reads: int = 0
     waits: int = 0
     keys: tuple[KeyUse, ...] = ()
-
-    @property
-    def reused_keys(self) -> tuple[tuple[int, ...], ...]:
-        """The keys that were used up (drawn from or split) more than once, and those into which one number was folded twice."""
-        spent = Counter[tuple[int, ...]]()
-        for use in self.keys:
-            spent[use.key] += use.times if use.kind != "fold_in" else 0
-        again = {use.key for use in self.keys if use.kind == "fold_in" and use.times > 1}
-        return tuple(sorted({key for key, times in spent.items() if times > 1} | again))
+    reused_keys: tuple[tuple[int, ...], ...] = ()
 
     @property
     def value(self) -> Any:

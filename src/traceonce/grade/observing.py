@@ -194,6 +194,7 @@ class Observer:
             },
             "syncs": dict(waits),
             "keys": [[use.kind, list(use.key), use.data, times] for use, times in uses.uses.items()],
+            "reused_keys": sorted(list(key) for key in uses.reused),
             "printed": printed,
             "changed_globals": changed,
         }

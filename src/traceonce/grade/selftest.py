@@ -19,12 +19,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traceonce.doctor.findings import Finding
-from traceonce.errors import UsageError
 from traceonce.grade import breakouts
 from traceonce.grade.supervisor import ZYGOTE_ENVIRONMENT, Helper, start_sandbox, try_sandbox
 from traceonce.grade.wire import Wire, WireError
 from traceonce.sandbox.guard import ADDRESS_SPACE_SLACK_MB
-from traceonce.sandbox.handle import NAMESPACES, TIERS
+from traceonce.sandbox.handle import NAMESPACES, refuse_unknown_tier
 from traceonce.sandbox.limits import Limits
 from traceonce.sandbox.root import SCRATCH, SHARED_MEMORY
 
@@ -395,8 +394,7 @@ def examine_sandbox(tier: str = NAMESPACES) -> list[Finding]:
 
     **Raises**: `SandboxRefused` where it cannot be built at all; `UsageError` for an isolation that is not there.
     """
-    if tier not in TIERS:
-        raise UsageError(f"There is no isolation {tier!r}: choose from {', '.join(TIERS)}.")
+    refuse_unknown_tier(tier)
     limits = replace(Limits(), memory_mb=512, call_seconds=_SECONDS)
     zygote = Helper("traceonce.grade.zygote", ZYGOTE_ENVIRONMENT, (tier,), tier)
     try:

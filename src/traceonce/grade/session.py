@@ -255,7 +255,11 @@ class Session:
 
 
 def _key_use(kind: Any, key: Any, data: Any, times: Any) -> KeyUse:
-    return KeyUse(str(kind), tuple(int(word) for word in key), None if data is None else int(data), int(times))
+    return KeyUse(str(kind), _words(key), None if data is None else int(data), int(times))
+
+
+def _words(key: Any) -> tuple[int, ...]:
+    return tuple(int(word) for word in key)
 
 
 def _student_error(form: dict[str, Any]) -> StudentError:
@@ -445,6 +449,7 @@ class Lab:
                 reads=int(answer["syncs"]["read"]),
                 waits=int(answer["syncs"]["wait"]),
                 keys=tuple(_key_use(*use) for use in answer["keys"]),
+                reused_keys=tuple(_words(key) for key in answer["reused_keys"]),
                 printed=str(answer["printed"])[:4000],
                 changed_globals=tuple(str(changed) for changed in answer["changed_globals"]),
             )

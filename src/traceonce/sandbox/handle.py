@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from traceonce.errors import TraceOnceError
+from traceonce.errors import TraceOnceError, UsageError
 from traceonce.sandbox.watch import memory_mb, peak_mb
 
 NAMESPACES = "namespaces"
@@ -25,6 +25,12 @@ _NEEDS = {
     LANDLOCK: "it needs Linux 6.12 or newer with Landlock switched on (the file /sys/kernel/security/lsm names it), and Python and the "
     "environment where everybody may read them.",
 }
+
+
+def refuse_unknown_tier(tier: str) -> None:
+    """**Raises**: `UsageError` for an isolation that there is not."""
+    if tier not in TIERS:
+        raise UsageError(f"There is no isolation {tier!r}: choose from {', '.join(TIERS)}.")
 
 
 class SandboxRefused(TraceOnceError):
