@@ -4,6 +4,7 @@
 #   sh requirements/make_env.sh learn   what a learner needs (learn.txt)
 #   sh requirements/make_env.sh dev     that, and what the tests and the authors need (dev.txt)
 #   sh requirements/make_env.sh latest  as dev, in .venv-latest/, with the newest JAX that pyproject.toml allows (latest.txt)
+#   sh requirements/make_env.sh site    what makes and checks the site and the slides, in .venv-site/ (site.txt)
 #   sh requirements/make_env.sh pins    make the lists again; UPGRADE=1 takes the newest versions that pyproject.toml allows
 #   sh requirements/make_env.sh find    print the Python that would be used
 #
@@ -22,13 +23,15 @@ export LC_ALL
 cd "$(dirname "$0")/.."
 root=$(pwd -P)
 log=.bootstrap/make_env.log
-# The newest JAX lives beside the locked one, so that both can be tested.
+# The newest JAX lives beside the locked one, so that both can be tested; the site's tools share nothing with the course's.
 venv=.venv
 marker=.bootstrap/installing
-if [ "${1:-}" = latest ]; then
-    venv=.venv-latest
-    marker=.bootstrap/installing-latest
-fi
+case ${1:-} in
+latest | site)
+    venv=.venv-$1
+    marker=.bootstrap/installing-$1
+    ;;
+esac
 stamp=$venv/.traceonce-stamp
 
 say() { printf '%s\n' "$*"; }
@@ -415,6 +418,8 @@ pins() {
         compile grade pyproject.toml requirements/lock.in --extra grade --constraint .bootstrap/pins/dev.txt
         # The same without lock.in: whatever JAX is newest within pyproject.toml's bounds.
         compile latest pyproject.toml requirements/build.in --extra dev
+        # The site's tools alone, without what the project itself depends on.
+        compile site requirements/site.in requirements/build.in --constraint .bootstrap/pins/dev.txt
         for cuda in cuda12 cuda13; do
             compile "$cuda" $project --extra "$cuda" --constraint .bootstrap/pins/dev.txt
             { say "# learn.txt with JAX's wheels for NVIDIA GPUs, CUDA ${cuda#cuda}, Linux: make learn ACCELERATOR=$cuda" &&
@@ -434,13 +439,13 @@ pins() {
 
 kind=${1:-}
 case $kind in
-learn | dev | latest | pins) ;;
+learn | dev | latest | site | pins) ;;
 find)
     find_python
     say "$python"
     exit 0
     ;;
-*) fail_usage "say what to make: learn, dev, latest, pins or find." ;;
+*) fail_usage "say what to make: learn, dev, latest, site, pins or find." ;;
 esac
 case ${ACCELERATOR:-} in
 '' | cpu) ;;

@@ -499,7 +499,7 @@ def test_folder_that_is_not_writable_is_a_sentence(ready_machine: Machine) -> No
 
 def test_lists_hold_no_address_and_every_requirement_a_hash() -> None:
     lists = sorted(SOURCE.glob("*.txt"))
-    assert {path.stem for path in lists} == {"bootstrap", "learn", "dev", "latest", "grade", "cuda12", "cuda13"}
+    assert {path.stem for path in lists} == {"bootstrap", "learn", "dev", "latest", "site", "grade", "cuda12", "cuda13"}
     for path in lists:
         text = path.read_text()
         assert "://" not in text
