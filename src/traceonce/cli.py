@@ -55,7 +55,9 @@ def grade(
     memory_limit: Annotated[int, typer.Option(help="MB of memory a submission may use.")] = 2048,
     isolation: Annotated[
         str,
-        typer.Option(help="namespaces, or landlock: weaker, for machines that forbid namespaces; see docs/grading.md."),
+        typer.Option(
+            help="namespaces; bubblewrap where only that may make them; or landlock: weaker, for machines that forbid them; see docs/grading.md."
+        ),
     ] = "namespaces",
     trusted: Annotated[
         bool, typer.Option("--trusted", help="Your own work: visible asserts alone, no sandbox, no grade.")
@@ -103,7 +105,7 @@ def doctor(
         bool, typer.Option("--sandbox", help="Instead, start the grader's sandbox and try every way out of it.")
     ] = False,
     isolation: Annotated[
-        str, typer.Option(help="With --sandbox: the isolation to try, namespaces or landlock.")
+        str, typer.Option(help="With --sandbox: the isolation to try: namespaces, bubblewrap or landlock.")
     ] = "namespaces",
 ) -> None:
     """Look at this machine: versions, devices, memory caps, caches; say what to do. Exit 1 where something fails."""

@@ -230,7 +230,7 @@ def test_python_in_a_closed_folder_is_refused_with_the_reason(tmp_path):
 
 def test_a_tier_that_is_not_there_is_wrong_usage_and_none_is_taken_in_its_place(tmp_path):
     tinylab.write(tmp_path, "one")
-    with pytest.raises(UsageError, match="choose from namespaces, landlock"):
+    with pytest.raises(UsageError, match="choose from namespaces, bubblewrap, landlock"):
         grade_paths([tmp_path / "one.ipynb"], out=tmp_path / "out", root=tinylab.COURSE, tier="none")
 
 

@@ -12,7 +12,10 @@ _SeedFile = Annotated[
     Path | None, typer.Option(help="File with the secret seed of the random inputs; a new one is made without.")
 ]
 _Isolation = Annotated[
-    str, typer.Option(help="namespaces, or landlock: weaker, for machines that forbid namespaces; see docs/grading.md.")
+    str,
+    typer.Option(
+        help="namespaces; bubblewrap where only that may make them; or landlock: weaker, for machines that forbid them; see docs/grading.md."
+    ),
 ]
 
 

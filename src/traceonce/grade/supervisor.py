@@ -396,7 +396,7 @@ class Supervisor:
 
     - `seed`: the secret, in hexadecimal.
     - `compiled`: a folder for compiled programs that submissions may share; `None` for none.
-    - `tier`: the isolation, one of `sandbox.handle.TIERS`. Without namespaces no folder can be shown read-only, and nothing is shared.
+    - `tier`: the isolation, one of `sandbox.handle.TIERS`. The others show no further folder, and nothing is shared there.
     """
 
     def __init__(self, workers: int, seed: str, compiled: str | None, tier: str) -> None:

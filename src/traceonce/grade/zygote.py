@@ -17,16 +17,17 @@ import select
 import signal
 import socket
 import sys
-import types
+from collections.abc import Callable
 from pathlib import Path
 
 from traceonce.grade.compiled import FOLDER_IN_SANDBOX
-from traceonce.sandbox import landlock_tier, linux, namespaces
+from traceonce.sandbox import bubblewrap, landlock_tier, linux, namespaces
 from traceonce.sandbox.guard import end_others
-from traceonce.sandbox.handle import LANDLOCK, NAMESPACES
+from traceonce.sandbox.handle import BUBBLEWRAP, LANDLOCK, NAMESPACES
 from traceonce.sandbox.limits import Limits
 
-_TIERS = {NAMESPACES: namespaces, LANDLOCK: landlock_tier}
+_TIERS = {NAMESPACES: namespaces, BUBBLEWRAP: bubblewrap, LANDLOCK: landlock_tier}
+_Fork = Callable[[int, int, socket.socket, Limits], int]
 _IMPORTED = ("jax", "jax.numpy", "equinox", "optax", "traceonce.grade.child")
 # Imported by JAX at the first lowering; in the zygote they are paid for once.
 _IMPORTED_LATER = (
@@ -46,24 +47,45 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    tier, compiled = _TIERS[sys.argv[2]], sys.argv[3:]
+    tier = sys.argv[2]
+    extra = {Path(FOLDER_IN_SANDBOX): Path(folder) for folder in sys.argv[3:]}
     try:
-        tier.enter({Path(FOLDER_IN_SANDBOX): Path(folder) for folder in compiled})
+        _TIERS[tier].enter(extra)
     except OSError as error:
         control.send(f"failed {error.strerror or error}".encode()[:500])
         return
+    fork = _start_alone if tier == BUBBLEWRAP else _prepared(tier, use_shared=bool(extra))
+    control.send(b"ready")
+    _fork_on_request(control, fork)
+
+
+def _start_alone(wire: int, job: int, notice: socket.socket, limits: Limits) -> int:
+    """For a tier that can fork nothing of this process: a program of its own for each submission."""
+    return bubblewrap.start("traceonce.grade.alone", keep=(wire, job), notice=notice, limits=limits)
+
+
+def _prepared(tier: str, *, use_shared: bool) -> _Fork:
+    """Do beforehand what all children would, once."""
+    import_all()
+    if use_shared:
+        use_compiled(FOLDER_IN_SANDBOX)
+    importlib.import_module("traceonce.grade.warm").warm_up()
+    gc.collect()
+    gc.freeze()  # the collector would otherwise touch, and so copy, every inherited page in every child
+    from traceonce.grade import child
+
+    return lambda wire, job, notice, limits: _TIERS[tier].fork_sandboxed(  # type: ignore[no-any-return]
+        lambda: child.run(wire, job, end_others), keep=(wire, job), notice=notice, limits=limits
+    )
+
+
+def import_all() -> None:
+    """Import what a child uses."""
     for name in _IMPORTED:
         importlib.import_module(name)
     for name in _IMPORTED_LATER:
         if importlib.util.find_spec(name) is not None:
             importlib.import_module(name)
-    if compiled:
-        use_compiled(FOLDER_IN_SANDBOX)
-    importlib.import_module("traceonce.grade.warm").warm_up()
-    gc.collect()
-    gc.freeze()  # the collector would otherwise touch, and so copy, every inherited page in every child
-    control.send(b"ready")
-    _fork_on_request(control, tier)
 
 
 def use_compiled(folder: str) -> None:
@@ -74,9 +96,7 @@ def use_compiled(folder: str) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 86_400)
 
 
-def _fork_on_request(control: socket.socket, tier: types.ModuleType) -> None:
-    from traceonce.grade import child
-
+def _fork_on_request(control: socket.socket, fork: _Fork) -> None:
     wardens: dict[int, int] = {}  # by pidfd, which turns readable when the warden ends
     while True:
         ready, _, _ = select.select([control.fileno(), *wardens], [], [])
@@ -90,12 +110,7 @@ def _fork_on_request(control: socket.socket, tier: types.ModuleType) -> None:
             break
         wire, job, notice_descriptor = descriptors
         notice = socket.socket(fileno=notice_descriptor)
-        warden = tier.fork_sandboxed(
-            lambda wire=wire, job=job: child.run(wire, job, end_others),  # type: ignore[misc]
-            keep=(wire, job),
-            notice=notice,
-            limits=Limits.from_json(json.loads(packet)),
-        )
+        warden = fork(wire, job, notice, Limits.from_json(json.loads(packet)))
         wardens[os.pidfd_open(warden)] = warden
         notice.close()
         os.close(wire)

@@ -1,6 +1,6 @@
 """What the tiers have in common: how a child is held, ended and reported on.
 
-Both end a sandbox by signalling "every process", which must mean those of the sandbox. So nothing here sends such a signal before a tier
+All end a sandbox by signalling "every process", which must mean those of the sandbox. So nothing here sends such a signal before a tier
 has made sure of that, and has said so with `hold`.
 """
 
@@ -10,9 +10,12 @@ import signal
 import socket
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
+from traceonce.sandbox import linux
 from traceonce.sandbox.limits import Limits
 
 ADDRESS_SPACE_SLACK_MB = 256
@@ -40,6 +43,52 @@ def exit_as_defect() -> None:
     os._exit(1)
 
 
+def fork_apart(be: Callable[[], object], notice: socket.socket) -> int:
+    """Fork a process that is `be` and nothing else; the caller gets its id. A refusal of the kernel's is told on `notice`."""
+    process = os.fork()
+    if process == 0:
+        try:
+            be()
+        except OSError as error:
+            notice.send(failure(error))
+        finally:
+            exit_as_defect()
+    return process
+
+
+def guard_child(
+    run: Callable[[], None], confine: Callable[[], None], notice: socket.socket, *, announce: bool = True
+) -> NoReturn:
+    """Fork the child that runs student code, and be what ends and reaps it: the last that a tier does.
+
+    **Arguments**
+
+    - `confine`: the child's last step before `run`.
+    - `announce`: tell the supervisor of this process, by a `pidfd`. Then `SIGTERM` has to be blocked: a request to end waits until it can be heard.
+    """
+    # The child may have the same id, and must not trace or read its guard; said before the fork, so that no moment is left for it.
+    linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    child = os.fork()
+    if child == 0:
+        try:
+            linux.prctl(linux.PR_SET_DUMPABLE, 1)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            confine()
+            notice.close()
+        except OSError as error:
+            notice.send(failure(error))
+            os._exit(1)
+        try:
+            run()
+        finally:
+            os._exit(1)
+    if announce:
+        socket.send_fds(notice, [b"init"], [os.pidfd_open(os.getpid())])
+    close_all_but((notice.fileno(),))
+    reap(child, notice)
+    os._exit(0)
+
+
 def reap(child: int, notice: socket.socket) -> None:
     """Wait for the child, end whatever it leaves behind, wait for that too, and report.
 
@@ -57,8 +106,9 @@ def reap(child: int, notice: socket.socket) -> None:
     with suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    notice.send(f"end {status} {used.ru_utime + used.ru_stime:.4f}".encode())
+    parts = [resource.getrusage(whose) for whose in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF)]
+    used = sum(part.ru_utime + part.ru_stime for part in parts)
+    notice.send(f"end {status} {used:.4f}".encode())
 
 
 def end_others() -> None:

@@ -13,15 +13,18 @@ from traceonce.errors import TraceOnceError, UsageError
 from traceonce.sandbox.watch import memory_mb, peak_mb
 
 NAMESPACES = "namespaces"
+BUBBLEWRAP = "bubblewrap"
 LANDLOCK = "landlock"
 
-TIERS = (NAMESPACES, LANDLOCK)
+TIERS = (NAMESPACES, BUBBLEWRAP, LANDLOCK)
 """The isolation that there is, strongest first. A weaker one is taken only where it is asked for by name."""
 
 _NEEDS = {
     NAMESPACES: "it needs Linux 5.14 or newer with user namespaces (as an ordinary user: sysctl user.max_user_namespaces above 0, "
     "and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0; in a container: start it with --privileged). "
-    f"Where that cannot be had, --isolation {LANDLOCK} is weaker; docs/grading.md says by what.",
+    f"Where that cannot be had, --isolation {BUBBLEWRAP} is as strong and slower, and {LANDLOCK} is weaker; docs/grading.md says by what.",
+    BUBBLEWRAP: "it needs bubblewrap 0.8 or newer that is not setuid and may make namespaces, Linux 5.14 or newer, and Python and the environment where "
+    "everybody may read them.",
     LANDLOCK: "it needs Linux 6.12 or newer with Landlock switched on (the file /sys/kernel/security/lsm names it), and Python and the "
     "environment where everybody may read them.",
 }

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from traceonce.sandbox import landlock, linux, seccomp
-from traceonce.sandbox.guard import close_all_but, detach, exit_as_defect, failure, hold, mapped_mb, reap, set_rlimits
+from traceonce.sandbox.guard import close_all_but, detach, fork_apart, guard_child, hold, mapped_mb, set_rlimits
 from traceonce.sandbox.limits import Limits
 from traceonce.sandbox.namespaces import NOBODY, has_id
 from traceonce.sandbox.root import environment_contents
@@ -48,14 +48,7 @@ def fork_sandboxed(run: Callable[[], None], *, keep: tuple[int, ...], notice: so
     zygote = os.getpid()
     # Until the guard is ready to clean up, a request to end waits.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    guard = os.fork()
-    if guard == 0:
-        try:
-            _be_guard(run, keep, notice, limits, zygote)
-        except OSError as error:
-            notice.send(failure(error))
-        finally:
-            exit_as_defect()
+    guard = fork_apart(lambda: _be_guard(run, keep, notice, limits, zygote), notice)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     return guard
 
@@ -87,25 +80,8 @@ def _be_guard(
     linux.clear_capabilities()
     if os.getppid() != zygote:
         os._exit(1)
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
-    child = os.fork()
-    if child == 0:
-        try:
-            linux.prctl(linux.PR_SET_DUMPABLE, 1)
-            _confine((*keep, notice.fileno()), limits, mapped, others, readable)
-            notice.close()
-        except OSError as error:
-            notice.send(failure(error))
-            os._exit(1)
-        try:
-            run()
-        finally:
-            os._exit(1)
-    socket.send_fds(notice, [b"init"], [os.pidfd_open(os.getpid())])
-    close_all_but((notice.fileno(),))
-    reap(child, notice)
-    os._exit(0)
+    guard_child(run, lambda: _confine((*keep, notice.fileno()), limits, mapped, others, readable), notice)
 
 
 def _see_that_signals_stay(outside: int) -> None:
@@ -154,7 +130,6 @@ def see_that_it_can_be_read(paths: Iterable[Path]) -> None:
 
 def _confine(keep: tuple[int, ...], limits: Limits, mapped: int, others: int, readable: tuple[Path, ...]) -> None:
     linux.die_with_parent()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     detach(keep)
     os.chdir("/")
     os.environ.update(HOME="/nonexistent", USER="student")

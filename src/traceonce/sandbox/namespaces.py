@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from traceonce.sandbox import linux, seccomp
-from traceonce.sandbox.guard import close_all_but, detach, exit_as_defect, failure, hold, mapped_mb, reap, set_rlimits
+from traceonce.sandbox.guard import close_all_but, detach, fork_apart, guard_child, hold, mapped_mb, set_rlimits
 from traceonce.sandbox.limits import Limits
 from traceonce.sandbox.root import SCRATCH, SHARED_MEMORY, enter_root, environment_contents
 
@@ -103,15 +103,7 @@ def fork_sandboxed(run: Callable[[], None], *, keep: tuple[int, ...], notice: so
     datagrams: first a `pidfd` of the init (``b"init"`` with the descriptor), last how the child ended (``b"end N S"`` with N as
     in `os.waitpid` and S the seconds of processor time that the sandbox used). When set-up fails the only datagram is ``b"failed ..."`` with the reason.
     """
-    warden = os.fork()
-    if warden == 0:
-        try:
-            _be_warden(run, keep, notice, limits)
-        except OSError as error:
-            notice.send(failure(error))
-        finally:
-            exit_as_defect()
-    return warden
+    return fork_apart(lambda: _be_warden(run, keep, notice, limits), notice)
 
 
 def _be_warden(run: Callable[[], None], keep: tuple[int, ...], notice: socket.socket, limits: Limits) -> None:
@@ -135,14 +127,7 @@ def _be_warden(run: Callable[[], None], keep: tuple[int, ...], notice: socket.so
     linux.mount("tmpfs", SCRATCH, "tmpfs", flags, f"mode=1777,size={limits.tmp_mb}m,nr_inodes=4096")
     linux.mount("tmpfs", SHARED_MEMORY, "tmpfs", flags, f"mode=1777,size={limits.shm_mb}m,nr_inodes=256")
     warden_alive = os.pidfd_open(os.getpid())
-    init = os.fork()
-    if init == 0:
-        try:
-            _be_init(run, keep, notice, limits, warden_alive)
-        except OSError as error:
-            notice.send(failure(error))
-        finally:
-            exit_as_defect()
+    init = fork_apart(lambda: _be_init(run, keep, notice, limits, warden_alive), notice)
     handle = os.pidfd_open(init)
     socket.send_fds(notice, [b"init"], [handle])
     close_all_but(())
@@ -162,27 +147,12 @@ def _be_init(
     os.close(warden_alive)
     # Read-only and of this namespace: only the processes of this submission are in it.
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY)
-    # The child has the same id and must not trace or read its init; said before the fork, so that no moment is left for it.
-    linux.prctl(linux.PR_SET_DUMPABLE, 0)
-    child = os.fork()
-    if child == 0:
-        try:
-            linux.prctl(linux.PR_SET_DUMPABLE, 1)
-            _confine((*keep, notice.fileno()), limits)
-            notice.close()
-        except OSError as error:
-            notice.send(failure(error))
-            os._exit(1)
-        try:
-            run()
-        finally:
-            os._exit(1)
-    close_all_but((notice.fileno(),))
-    reap(child, notice)
-    os._exit(0)
+    guard_child(run, lambda: confine((*keep, notice.fileno()), limits), notice, announce=False)
 
 
-def _confine(keep: tuple[int, ...], limits: Limits) -> None:
+def confine(
+    keep: tuple[int, ...], limits: Limits, drop_capabilities: Callable[[], None] = linux.drop_capabilities
+) -> None:
     """The last step before student code: no descriptors, no privileges, no way to get any, and limits on the rest."""
     linux.die_with_parent()
     detach(keep)
@@ -191,5 +161,5 @@ def _confine(keep: tuple[int, ...], limits: Limits) -> None:
         os.environ[name] = value
     set_rlimits(limits, mapped=mapped_mb())
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-    linux.drop_capabilities()
+    drop_capabilities()
     seccomp.install()

@@ -21,8 +21,8 @@ SCRATCH = "/scratch"
 
 SHARED_MEMORY = "/dev/shm"
 
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_PASSWD = "student:x:1000:1000:student:/scratch:/nonexistent\n"
+DEVICES = ("null", "zero", "full", "random", "urandom")
+PASSWD = "student:x:1000:1000:student:/scratch:/nonexistent\n"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def enter_root(contents: Contents, extra: Mapping[Path, Path]) -> None:
     # Paths are opened before the tmpfs covers the folder that it is mounted on; a descriptor still reaches them.
     sources = [(path, _open_path(path)) for path in contents.shown]
     sources += [(inside, _open_path(outside)) for inside, outside in extra.items()]
-    devices = [(Path("/dev") / name, _open_path(f"/dev/{name}")) for name in _DEVICES]
+    devices = [(Path("/dev") / name, _open_path(f"/dev/{name}")) for name in DEVICES]
     proc = _open_path("/proc")
     new = Path(tempfile.gettempdir()).resolve()
     linux.mount("tmpfs", new, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=4m")
@@ -88,7 +88,7 @@ def enter_root(contents: Contents, extra: Mapping[Path, Path]) -> None:
         _inside(Path(folder)).mkdir(parents=True, exist_ok=True)
     if not Path("tmp").exists():  # it exists where this environment lives below /tmp
         Path("tmp").symlink_to(SCRATCH)
-    Path("etc/passwd").write_text(_PASSWD)
+    Path("etc/passwd").write_text(PASSWD)
     linux.restrict_mount(".")
     linux.mount(f"/proc/self/fd/{proc}", "proc", None, linux.MS_BIND | linux.MS_REC)
     linux.pivot_root(".")
