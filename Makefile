@@ -7,7 +7,7 @@ SHELL = /bin/sh
 ENV = sh requirements/make_env.sh
 TRACEONCE = .venv/bin/python -m traceonce
 
-.PHONY: help env learn author pins test test-latest proof
+.PHONY: help env learn author pins outdated test test-latest test-gpu changed proof
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,10 @@ help:
 	@echo 'make pins     make the lists in requirements/ again; UPGRADE=1 for the newest versions'
 	@echo 'make test     run every check; STAGES="lint unit" for some of them'
 	@echo 'make test-latest  the same on the newest JAX that is supported, in .venv-latest/'
+	@echo 'make test-gpu  on a GPU: notebooks against the outputs stored from a CPU, and the tests that need one; DRY=1 tries it on a CPU'
+	@echo '              MINUTES=8 is all the time that it may take; OUT=folder keeps the results'
+	@echo 'make changed  run the notebooks on the newest JAX of latest.txt and say which printed output changed; SUMMARY=file as Markdown'
+	@echo 'make outdated  list what is newer than the locked versions'
 	@echo 'make proof    run every grader over 200 seeds; LAB=lab01_pure_functions for one'
 
 # --- the environment ---------------------------------------------------------------------------------------------
@@ -28,6 +32,10 @@ env:
 
 pins:
 	@$(ENV) pins
+
+outdated:
+	@$(ENV) dev
+	@$(ENV) outdated
 
 # --- JupyterLab ----------------------------------------------------------------------------------------------------
 
@@ -51,6 +59,14 @@ test:
 test-latest:
 	@$(ENV) latest
 	@.venv-latest/bin/python tests/run.py $(or $(STAGES),unit notebooks graders)
+
+test-gpu:
+	@$(ENV) dev
+	@.venv/bin/python tests/gpu_run.py $(if $(filter-out 0 no false,$(DRY)),--dry) $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(OUT),--out '$(OUT)')
+
+changed:
+	@$(ENV) latest
+	@.venv-latest/bin/python -m traceonce author changed $(NOTEBOOKS) $(if $(SUMMARY),--summary '$(SUMMARY)')
 
 proof:
 	@$(ENV) dev

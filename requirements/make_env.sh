@@ -7,6 +7,7 @@
 #   sh requirements/make_env.sh site    what makes and checks the site and the slides, in .venv-site/ (site.txt)
 #   sh requirements/make_env.sh pins    make the lists again; UPGRADE=1 takes the newest versions that pyproject.toml allows
 #   sh requirements/make_env.sh find    print the Python that would be used
+#   sh requirements/make_env.sh outdated  print what of .venv/ has a newer version in the index, JAX beyond pyproject.toml's bounds included
 #
 #   PYTHON=/path/to/python              use this one
 #   ACCELERATOR=cuda13|cuda12|cpu       JAX for an NVIDIA GPU on Linux (cuda13.txt, cuda12.txt), or for the CPU again
@@ -435,6 +436,18 @@ pins() {
     say "The lists in requirements/ are made."
 }
 
+# outdated: of the packages in .venv/, those that the index has newer. Nothing is changed.
+outdated() {
+    [ -x .venv/bin/python ] || fail "There is no environment to compare: run \`make env KIND=dev\` first."
+    find_python
+    mkdir -p .bootstrap
+    : >"$log"
+    needed_mb=100
+    index_settings
+    find_uv
+    "$uv" pip list --quiet --outdated --python .venv/bin/python 2>>"$log" || give_up "The index could not be asked"
+}
+
 # --- what was asked for ------------------------------------------------------------------------------------------------
 
 kind=${1:-}
@@ -445,7 +458,11 @@ find)
     say "$python"
     exit 0
     ;;
-*) fail_usage "say what to make: learn, dev, latest, site, pins or find." ;;
+outdated)
+    outdated
+    exit 0
+    ;;
+*) fail_usage "say what to make: learn, dev, latest, site, pins, find or outdated." ;;
 esac
 case ${ACCELERATOR:-} in
 '' | cpu) ;;

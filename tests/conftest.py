@@ -18,3 +18,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "browser: drives a real Chromium; slow, and skipped where none is installed")
+    config.addinivalue_line(
+        "markers", "gpu: only a GPU can show it; `make test-gpu` runs these, `make test` leaves them out"
+    )

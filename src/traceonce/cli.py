@@ -187,6 +187,22 @@ def claims(
 
 
 @author.command()
+def changed(
+    notebooks: Annotated[
+        list[str] | None, typer.Argument(metavar="[NOTEBOOK]...", help="Such as 05, lab05, or a path; all by default.")
+    ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(help="Append the same to this file as Markdown, as for $GITHUB_STEP_SUMMARY.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
+) -> None:
+    """Run the notebooks on this environment's JAX and say which printed output changed. Exit 1 where one did."""
+    from traceonce.author import changed as run
+
+    raise typer.Exit(run(notebooks=notebooks or [], summary=summary, as_json=as_json))
+
+
+@author.command()
 def graders(
     lab: Annotated[str | None, typer.Option(help="One lab; all of them by default.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds for the reference and the alternatives.")] = 3,

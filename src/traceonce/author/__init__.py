@@ -7,6 +7,7 @@
 | `execution` | runs a notebook in a fresh kernel |
 | `starters` | ``labs/`` from ``solutions/``, by nbgrader's own preprocessors |
 | `building` | brings all of it up to date, or says what differs |
+| `cell_log`, `changes` | beside nbval: what each cell printed, and which of it is not what is stored |
 | `gates` | what must hold in every notebook and in the tree |
 | `coverage` | the claims that a lesson owes, and the cells that show them |
 | `proof` | every submission against every hidden assert |
@@ -33,6 +34,14 @@ def claims(*, check: bool, as_json: bool) -> int:
     from traceonce.author.coverage import report
 
     return report(find_course(), check=check, as_json=as_json)
+
+
+def changed(*, notebooks: list[str], summary: Path | None, as_json: bool) -> int:
+    """Print each cell whose output on this environment's JAX is not the stored one; returns 1 where there is one."""
+    from traceonce.author.changes import changed as run
+    from traceonce.author.course import find_course
+
+    return run(find_course(), names=notebooks, summary=summary, as_json=as_json)
 
 
 def graders(*, lab: str | None, seeds: int, first: int, write: Path | None, as_json: bool) -> int:
