@@ -7,7 +7,7 @@ SHELL = /bin/sh
 ENV = sh requirements/make_env.sh
 TRACEONCE = .venv/bin/python -m traceonce
 
-.PHONY: help env learn author pins outdated test test-latest test-gpu changed proof
+.PHONY: help env learn author pins outdated test test-latest test-gpu changed proof site slides
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,8 @@ help:
 	@echo '              MINUTES=8 is all the time that it may take; OUT=folder keeps the results'
 	@echo 'make changed  run the notebooks on the newest JAX of latest.txt and say which printed output changed; SUMMARY=file as Markdown'
 	@echo 'make outdated  list what is newer than the locked versions'
+	@echo 'make site     the course with its outputs, the labs and the documentation as pages, in build/site/'
+	@echo 'make slides   a deck of slides from each lesson, one file each, in build/slides/'
 	@echo 'make proof    run every grader over 200 seeds; LAB=lab01_pure_functions for one'
 
 # --- the environment ---------------------------------------------------------------------------------------------
@@ -71,3 +73,13 @@ changed:
 proof:
 	@$(ENV) dev
 	@$(TRACEONCE) author graders --seeds $(or $(SEEDS),200) $(if $(LAB),--lab '$(LAB)')
+
+# --- pages and slides, made from the stored outputs -------------------------------------------------------------------
+
+site:
+	@$(ENV) site
+	@.venv-site/bin/python docs/site/make_site.py
+
+slides:
+	@$(ENV) site
+	@.venv-site/bin/python docs/site/make_slides.py

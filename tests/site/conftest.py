@@ -1,0 +1,128 @@
+"""One build of the site and of the slides for all tests here, served on this machine, and a browser that lets nothing out.
+
+These tests run in the environment of the site's tools (`.venv-site`), which has neither JAX nor the course's package in it.
+`TRACEONCE_SITE` and `TRACEONCE_SLIDES` name folders that were built before, for work on the tests themselves.
+"""
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab_browser import CHROMIUM_FLAGS, CHROMIUM_NAMES
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "src")]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """The browser's own record is looked at instead."""
+
+
+@dataclass
+class Seen:
+    """What a page asked for and said: addresses outside of this machine, failed requests, errors in its console."""
+
+    remote: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def nothing(self) -> bool:
+        return not (self.remote or self.failed or self.errors)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A browser window on a served folder."""
+
+    page: Any
+    base: str
+    seen: Seen
+
+    def open(self, name: str) -> Any:
+        self.page.goto(f"{self.base}/{name}", wait_until="load")
+        return self.page
+
+
+def _served(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built site; a warning of the build fails every test that needs it."""
+    if ready := os.environ.get("TRACEONCE_SITE"):
+        return Path(ready).resolve()
+    import make_site
+
+    place = tmp_path_factory.mktemp("built") / "site"
+    assert make_site.main(["--out", str(place)]) == 0, "the site was not built, or with warnings: they stand above"
+    return place
+
+
+@pytest.fixture(scope="session")
+def site_address(site: Path) -> Iterator[str]:
+    yield from _served(site)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    path = next((found for name in CHROMIUM_NAMES if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip(f"no Chromium on PATH; looked for {', '.join(CHROMIUM_NAMES)}")
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=path, args=list(CHROMIUM_FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def window(browser: Any, site_address: str) -> Iterator[Any]:
+    """`window(width=360, scheme="dark")` opens a window on the site; whatever it asks for outside of this machine is refused."""
+    contexts = []
+
+    def opened(*, width: int = 1280, height: int = 800, scheme: str = "light", script: bool = True) -> Window:
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=script
+        )
+        contexts.append(context)
+        return watched(context, site_address)
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def watched(context: Any, base: str) -> Window:
+    """A new page of a context, with a record of what it asks for and of its errors."""
+    seen = Seen()
+
+    def answer(route: Any) -> None:
+        if route.request.url.startswith((base, "data:", "blob:", "file:")):
+            route.continue_()
+        else:
+            seen.remote.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", answer)
+    page = context.new_page()
+    page.on("response", lambda reply: seen.failed.append(reply.url) if reply.status >= 400 else None)
+    page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    page.on("console", lambda said: seen.errors.append(said.text) if said.type == "error" else None)
+    return Window(page, base, seen)
