@@ -928,8 +928,9 @@ print("bytes to fetch, scores:", network(model, crops_of(page, placed)).nbytes, 
 guess.reveal("over 96" if starts_of[0] > 96 else "over 10" if starts_of[0] > 10 else "3")
 
 # %% [markdown]
-# A tiny network between twenty eager operations is twenty-one starts. And with `decide` inside, a tenth of the bytes comes back. What
-# must stay outside is what changes a *shape*: picking the fields with an answer. Return all 96 with −1, and pick on the host, once.
+# A compiled network among eager operations is one program among many: each of them is a start of its own. And with `decide`
+# inside, a tenth of the bytes comes back. What must stay outside is what changes a *shape*: picking the fields with an answer.
+# Return all 96 with −1, and pick on the host, once.
 #
 # ### The last digits
 #
