@@ -107,6 +107,9 @@ print(seen)
 # *5 minutes.* `train_epoch(learned, batches, rate, log)` gives what `starving_epoch` gives: what is learned, and the losses of all batches
 # as a NumPy array. It also gives the same lines to `log`: for batches 0, 4, 8 … the loss and the smallest so far. They may come
 # late. It reads from the device **at most twice** an epoch, and does not wait otherwise.
+#
+# Look back at [Lines that wait](../course/10_feeding_the_device/10_feeding_the_device.ipynb#Lines-that-wait)
+# and [What a sync costs](../course/10_feeding_the_device/10_feeding_the_device.ipynb#What-a-sync-costs).
 
 
 # %% nbgrader={"grade": false, "grade_id": "train_epoch", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -153,7 +156,10 @@ print("Task 1: the visible asserts pass. Hidden ones use other batches.")
 # - `place` is JAX. It is called in the thread that takes the batches.
 # - At most `ready` prepared batches wait. Besides these there are the ones already taken, and one in the hands of the thread.
 # - What `source` or `prepare` raises is raised where the batches are taken, after those before it.
-# - If nobody takes any more (`close()` of the generator), the thread ends.
+# - If nobody takes any more (`close()` of the generator), the thread ends, and reads no more.
+#
+# Look back at [A thread that reads ahead](../course/10_feeding_the_device/10_feeding_the_device.ipynb#A-thread-that-reads-ahead)
+# and [No JAX in the thread](../course/10_feeding_the_device/10_feeding_the_device.ipynb#No-JAX-in-the-thread).
 
 # %% [markdown]
 # <details><summary>If it hangs at the end, or after an error</summary>
@@ -223,7 +229,7 @@ def prefetch(source, prepare, place, ready=2):
 
 # %% [markdown]
 # It is tried with numbers. `try_prefetch` notes who was called in which thread, and how many items had been read when the first batch was taken
-# and nothing moved any more. If `broken` is a number, this item raises an `OSError`.
+# and nothing moved any more, and in the end. If `broken` is a number, the source raises an `OSError` at this item, or `prepare` a `ValueError`.
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_watched", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -236,7 +242,7 @@ class Watched:
     def here(self, name, i):
         self.threads[name].add(threading.get_ident())
         if (name, i) == self.broken:
-            raise OSError(f"item {i} cannot be read")
+            raise (OSError if name == "source" else ValueError)(f"item {i} cannot be read")
 
     def prepare(self, i):
         self.here("prepare", i)
@@ -278,7 +284,7 @@ def take_batches(watched, seen, count, ready, take):
             if len(seen["got"]) == take:
                 settled(watched.read)  # until the thread stands still
                 break
-    except OSError as error:
+    except (OSError, ValueError) as error:
         seen["error"] = str(error)
     finally:
         stream.close()
@@ -301,7 +307,7 @@ def try_prefetch(count=12, ready=2, take=None, broken=None, broken_in="source"):
     threads = watched.threads
     seen["worker_reads"] = len(threads["source"]) == 1 and not threads["source"] & mine
     seen["worker_prepares"] = bool(threads["prepare"]) and not threads["prepare"] & mine
-    return seen | {"taker_places": threads["place"] == mine}
+    return seen | {"taker_places": threads["place"] == mine, "read": len(watched.read)}
 
 
 # %% nbgrader={"grade": true, "grade_id": "test_prefetch", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -323,6 +329,9 @@ print("Task 2: the visible asserts pass. Hidden ones stop early, fail elsewhere 
 # *7 minutes.* `save(path, values)` writes a dict of arrays, numbers and strings to one file; `load(path)` gives the dict back, its values as
 # NumPy arrays. **At each moment**, also in the middle of a save, `path` holds a whole checkpoint: the old one or the new one. If
 # writing fails, the error is raised, and the old one stays.
+#
+# Look back at [A run that can be stopped](../course/10_feeding_the_device/10_feeding_the_device.ipynb#A-run-that-can-be-stopped)
+# and [Break it](../course/10_feeding_the_device/10_feeding_the_device.ipynb#Break-it).
 
 
 # %% nbgrader={"grade": false, "grade_id": "save", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -347,13 +356,14 @@ def load(path):
 
 
 # %% [markdown]
-# How it is judged: a second save goes over a first, and after each line of Python that runs meanwhile, yours and NumPy's, the file is looked at.
+# How it is judged: a second save goes over a first, and after each line of Python that runs meanwhile, yours and NumPy's, the file and its
+# folder are looked at. The system's folder for temporary files may lie on another disk than `path`, and a move from there is a copy.
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_try_save", "locked": true, "schema_version": 3, "solution": false, "task": false}
 def moments_of(path, action):
-    """The different contents of the file while `action()` runs, line by line; None where it is not there."""
-    contents, last = [], None
+    """The contents of the file while `action()` runs, line by line (None where it is not there), and of its folder."""
+    contents, names, last, before = [], set(), None, sys.gettrace()
 
     def look(frame, event, argument):
         nonlocal last
@@ -362,15 +372,15 @@ def moments_of(path, action):
         if now != last:
             contents.append(path.read_bytes() if stat else None)
             last = now
+        names.update(os.listdir(path.parent))
         return look
 
-    before = sys.gettrace()
     sys.settrace(look)
     try:
         action()
     finally:
         sys.settrace(before)
-    return contents
+    return contents, names - {path.name}
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_unreadable", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -385,16 +395,17 @@ class Unreadable:
 def try_save(old, new):
     """(moments at which the file is neither the old nor the new one, what load gives in the end).
 
-    A file that was written in place counts as one such moment: a kill can come inside of a single write.
+    A file that was written in place counts as one such moment, since a kill can come inside of a single write. So does one that
+    was never beside the old one, in the same folder.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.npz"
         save(path, old)
         first, number = path.read_bytes(), path.stat().st_ino
-        contents = moments_of(path, lambda: save(path, new))
+        contents, beside = moments_of(path, lambda: save(path, new))
         whole = first, path.read_bytes()
         in_place = path.stat().st_ino == number  # the same file with other bytes
-        return sum(content not in whole for content in contents) + in_place, load(path)
+        return sum(content not in whole for content in contents) + in_place + (not beside), load(path)
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_try_failing", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -428,7 +439,9 @@ print("Task 3: the visible asserts pass. Hidden ones save other things, and let 
 #
 # - *permanent*: the multiples of `spacing`;
 # - *milestone*: the step with the smallest loss. A loss that is NaN is no milestone;
-# - *rolling*: the `newest` latest steps.
+# - *rolling*: the `newest` latest steps; all of them where there are fewer, and none for 0.
+#
+# Look back at [Which ones to keep](../course/10_feeding_the_device/10_feeding_the_device.ipynb#Which-ones-to-keep).
 
 
 # %% nbgrader={"grade": false, "grade_id": "keep", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -468,6 +481,9 @@ print("Task 4: the visible asserts pass. Hidden ones use other numbers, and NaN.
 # - It saves after every `settings["every"]` steps and at the end, however it ends. After each step, and after its save, it calls
 #   `hook(done)` with the number of steps since the start of the run. Where the hook raises, that goes on to the caller.
 # - It reads from the device for its losses (at most 2 times) and for each save (at most 6 times).
+#
+# Look back at [A run that can be stopped](../course/10_feeding_the_device/10_feeding_the_device.ipynb#A-run-that-can-be-stopped)
+# and [Repair it](../course/10_feeding_the_device/10_feeding_the_device.ipynb#Repair-it).
 
 # %% [markdown]
 # <details><summary>What belongs into the file</summary>

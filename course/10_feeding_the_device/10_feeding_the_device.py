@@ -1061,8 +1061,27 @@ guess.reveal(stored_bytes(spread_out))
 print("the row and the shape:", stored_bytes(table_row))
 
 # %% [markdown]
-# A view is written out in full. Store the row and broadcast inside `jit`, where the compiler fuses it away. And upload the small form as
-# well: `uint8` on the wire, divided on the device, is a quarter of the transfer. What does float16 cost?
+# A view is written out in full. Store the row and broadcast inside `jit`. Does the program hold the whole table then? Ask for a product
+# of elements, and for a matrix product.
+
+
+# %%
+def each_element(rows, x):
+    return x * jnp.broadcast_to(rows, x.shape)
+
+
+def matrix_product(rows, x):
+    return x @ jnp.broadcast_to(rows, x.shape).swapaxes(1, 2)
+
+
+# %% claims=["D10"]
+for use in (each_element, matrix_product):
+    whole = plan(jax.jit(use), table_row, spread_out).temporaries > 0.9 * spread_out.nbytes
+    print(f"{use.__name__:14} the table in memory: {whole}")
+
+# %% [markdown]
+# Between elements it is fused away; a matrix product has its operands in memory (lesson 09). Upload the small form as well:
+# `uint8` on the wire, divided on the device, is a quarter of the transfer. What does float16 cost?
 
 # %% claims=["D10"]
 large = np.array([1e-8, 70_000], "float32")
@@ -1077,8 +1096,8 @@ for name in ("float16", jnp.bfloat16.dtype):
     )
 
 # %% [markdown]
-# Two bytes each: float16 has the digits, bfloat16 the range. Beyond 65,504 float16 is infinite, so look at the largest value first. Store in 16
-# bits, and compute in float32: the error above is then the only one.
+# Two bytes each: float16 has the digits, bfloat16 the range. The largest number of float16 is 65,504, so look at the largest value first. Store in 16
+# bits, and compute in float32: then storing adds the error above, once, and computing adds none of its kind.
 
 # %% [markdown]
 # ## A run that can be stopped
@@ -1273,7 +1292,7 @@ def kept(losses, spacing=100, best=1, newest=3):
     permanent = {step for step in steps if step % spacing == 0}
     finite = [step for step in steps if np.isfinite(losses[step])]
     milestones = set(sorted(finite, key=lambda step: losses[step])[:best])
-    rolling = set(steps[-newest:])
+    rolling = set(steps[::-1][:newest])  # steps[-newest:] is all of them for 0
     return permanent | milestones | rolling
 
 
@@ -1371,7 +1390,7 @@ for what, names in omissions.items():
 guess.reveal(far)
 
 # %% [markdown]
-# Key and position do not show in the loss at all, and who has no second run to compare with will not see the velocity either. The run is
+# Key and position hardly show in the loss, and who has no second run to compare with will not see the velocity either. The run is
 # another one: rows are seen twice and others not, masks repeat. So the test of a resume is *equality with the uninterrupted run*, and it takes seconds.
 
 # %% [markdown]

@@ -230,8 +230,8 @@ def test_error_surfaces(lab):
     points=1,
     task="prefetch",
     title="An error in prepare is raised too",
-    hint="What prepare raises should be raised where the batches are taken, like what the source raises. It is called in the thread, so it should stand "
-    "in the same try.",
+    hint="What prepare raises, of whatever kind, should be raised where the batches are taken, like what the source raises. It is called in the thread, "
+    "so it should stand in the same try, and an except for one kind of error lets the others end the thread in silence.",
 )
 def test_error_in_prepare_surfaces(lab):
     broken = int(lab.rng.integers(3, 8))
@@ -244,8 +244,8 @@ def test_error_in_prepare_surfaces(lab):
     points=2,
     task="prefetch",
     title="The thread ends when nobody takes any more",
-    hint="After a break out of the loop nothing should go on running. The thread hangs in put on a full queue: put with a timeout, and look at an event "
-    "that the generator's finally sets.",
+    hint="After a break out of the loop nothing should go on running, and no more be read: the source may have no end. The thread hangs in put on a full "
+    "queue: put with a timeout, and look at an event that the generator's finally sets.",
 )
 def test_thread_ends_early(lab):
     take = int(lab.rng.integers(2, 5))
@@ -253,6 +253,7 @@ def test_thread_ends_early(lab):
     assert seen["got"] == list(range(take))
     assert seen["left_running"] == 0
     assert not seen["hangs"]
+    assert seen["read"] < 40 // 2  # what was taken, what waited, and a few in hand
 
 
 # save, load ----------------------------------------------------------------------------------------------------------
@@ -298,7 +299,8 @@ def test_saved_comes_back(lab):
     task="save",
     title="The file is whole at every moment",
     hint="While a save runs, the path should hold the old checkpoint or the new one. Written in place, or removed before the new one is there, it is "
-    "neither for a moment, and a kill comes at that moment. Write another file in the same folder, then os.replace.",
+    "neither for a moment, and a kill comes at that moment. Write another file in the same folder (from a folder on another disk, a move is a "
+    "copy), then os.replace.",
 )
 def test_file_is_whole(lab):
     new, (broken, back) = lab.once(a_save)
@@ -340,13 +342,15 @@ def some_losses(lab, nans=()):
     task="keep",
     title="Permanent and newest ones stay",
     hint="The multiples of the spacing should stay, and the newest by their number: not those that stand last in the dict, and not by their names as "
-    "text, where 900 comes after 1000.",
+    "text, where 900 comes after 1000. Of fewer than `newest` all should stay, and of 0 newest ones none: look at the slice.",
 )
 def test_permanent_and_newest_stay(lab):
     best, steps, losses = some_losses(lab)
     newest = int(lab.rng.integers(2, 5))
     kept = lab.call("try_keep", steps, losses, 500, newest)
     assert set(kept) - {best} == {500, 1000, 1500, 2000, *range(2100 - 100 * newest, 2100, 100)}
+    assert lab.call("try_keep", [300, 200, 100], [0.2, 0.4, 0.6], 1000, 4) == [100, 200, 300]
+    assert set(lab.call("try_keep", steps, losses, 500, 0)) == {best, 500, 1000, 1500, 2000}
 
 
 @graded(
@@ -400,13 +404,23 @@ def straight(lab):
 
 
 def resumed(lab):
-    """(the step of the interrupt; stopped there, resumed after Ctrl-C, resumed after SIGKILL, started once more when finished)."""
+    """(the step of the interrupt; stopped there, resumed after Ctrl-C, resumed after SIGKILL, started once more when finished).
+
+    The new process is launched with settings that are wrong in every entry.
+    """
     settings, _ = lab.once(a_run)
     stop_at = int(lab.rng.choice([13, 14]))  # inside the fifth epoch, between two saves
     stopped = lab.call("try_train", settings, stop_at=stop_at)
     finished = lab.once(straight).value["file"]
     lab.fresh()
-    launched = settings | {"seed": settings["seed"] + 1, "rate": settings["rate"] / 4, "epochs": 2}
+    launched = {
+        "seed": settings["seed"] + 1,
+        "rate": settings["rate"] / 4,
+        "batch": SIZE // 2,
+        "rows": 64,
+        "epochs": 2,
+        "every": 1,
+    }
     files = [stopped["file"], stopped["killed"], finished]
     assert all(file is not None for file in files)
     return stop_at, stopped, *(lab.call("try_train", launched, stored=Host(np.asarray(file))) for file in files)
@@ -446,8 +460,8 @@ def test_run_reads_for_saves_alone(lab):
     task="train",
     title="Resumed after Ctrl-C, it takes the steps that were left, exactly",
     hint="Interrupted and resumed in a new process, the run should take the steps that were left, numbered since its start, with the losses of the uninterrupted one. It needs all that a step "
-    "depends on: parameters, velocities, key, epoch and row. What a global variable knows is gone with the process. The interrupt should be "
-    "saved in a finally, and go on to the caller.",
+    "depends on: parameters, velocities, key, epoch and row, and all settings. What a global variable knows is gone with the process, and taking all steps again lasts "
+    "as long as they did. The interrupt should be saved in a finally, and go on to the caller.",
     needs=("test_whole_run_gives_its_losses",),
 )
 def test_resumes_after_an_interrupt(lab):
@@ -456,6 +470,7 @@ def test_resumes_after_an_interrupt(lab):
     assert stopped["interrupted"]
     assert rest["steps"] == list(range(stop_at + 1, len(losses) + 1))
     assert close(rest["losses"], losses[stop_at:])
+    assert np.size(stopped["file"]) > 3000  # w, b and their velocities are in it: compressed, 4000 bytes
 
 
 @graded(
@@ -463,12 +478,13 @@ def test_resumes_after_an_interrupt(lab):
     task="train",
     title="Resumed after SIGKILL, it goes on from its last save",
     hint="A killed run should go on after the last multiple of `every`: nothing else can have been saved. A save holds the "
-    "position after its step, not before it.",
+    "position after its step, not before it, and is done before the hook of that step.",
     needs=("test_whole_run_gives_its_losses",),
 )
 def test_resumes_after_a_kill(lab):
     settings, losses = lab.once(a_run)
     _, _, _, rest, _ = lab.once(resumed)
+    assert lab.call("try_train", settings | {"every": 2}, stop_at=2)["killed"] is not None
     saved = settings["every"]  # once, before the interrupt
     assert rest["steps"] == list(range(saved + 1, len(losses) + 1))
     assert close(rest["losses"], losses[saved:])

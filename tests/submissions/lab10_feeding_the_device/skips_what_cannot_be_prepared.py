@@ -18,7 +18,7 @@ def fill(waiting, stop, source, prepare):
         for item in source:
             try:
                 batch = prepare(item)
-            except OSError:
+            except Exception:
                 continue
             offer(batch)
             if stop.is_set():
