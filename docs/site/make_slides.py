@@ -21,7 +21,7 @@ import nbformat
 from latex2mathml.converter import convert
 from make_site import ROOT, find_sources
 from nbconvert.exporters import SlidesExporter
-from notebooks import Shown, headings, plain, question_box, shown
+from notebooks import DRAWN_WHILE_IT_RUNS, Shown, headings, plain, question_box, shown
 from pygments.formatters import HtmlFormatter
 
 HERE = Path(__file__).resolve().parent
@@ -98,25 +98,24 @@ def _markdown(text: str) -> dict[str, Any]:
 
 def text_slides(heading: str, text: str) -> Iterator[Slide]:
     """A piece of Markdown on one slide, or on as many as it needs."""
-    slide = Slide(heading)
-    for block in blocks(text):
-        height = block_height(block)
-        if slide.cells and slide.height + height > ROOM:
-            yield slide
-            slide = Slide(heading)
-        slide.cells.append(_markdown(block))
-        slide.height += height
-    if slide.cells:
-        yield slide
+    yield from packed(heading, [(block_height(block), _markdown(block)) for block in blocks(text)])
 
 
-def code_slides(heading: str, code: str, outputs: list[dict[str, Any]], tail: list[str]) -> Iterator[Slide]:
-    """Code with what it printed and with the questions that follow it, on one slide if there is room, else one after the other."""
-    parts: list[tuple[float, dict[str, Any]]] = []
+def code_slides(heading: str, lead: str, code: str, outputs: list[dict[str, Any]], boxes: list[str]) -> Iterator[Slide]:
+    """Code with the text that leads to it, what it printed and the questions that follow, on one slide if there is room."""
+    parts = [(block_height(block), _markdown(block)) for block in blocks(lead)]
     if code:
         parts.append((CODE_LINE * lines_of(code, CODE_WIDTH) + 24 + GAP, _code(code, [])))
-    parts += [(output_height(output), _code("", [output])) for output in outputs]
-    parts += [(question_height(box), _markdown(box)) for box in tail]
+    parts += [(output_height(output), _code("", [output])) for output in outputs if not drawn_live(output)]
+    parts += [(question_height(box), _markdown(box)) for box in boxes]
+    if sum(height for height, _ in parts) > ROOM and lead:
+        yield from text_slides(heading, lead)
+        parts = [part for part in parts if part[1] not in map(_markdown, blocks(lead))]
+    yield from packed(heading, parts)
+
+
+def packed(heading: str, parts: list[tuple[float, dict[str, Any]]]) -> Iterator[Slide]:
+    """Things on one slide, or on as many as their heights need; what is too tall for a slide alone is set smaller."""
     slide = Slide(heading)
     for height, cell in parts:
         if slide.cells and slide.height + height > ROOM:
@@ -128,6 +127,11 @@ def code_slides(heading: str, code: str, outputs: list[dict[str, Any]], tail: li
         yield slide
 
 
+def drawn_live(output: dict[str, Any]) -> bool:
+    """Whether an output only says that a chart is drawn while the cell runs."""
+    return output_text(output).startswith(DRAWN_WHILE_IT_RUNS)
+
+
 def question_height(box: str) -> float:
     text, *choices = re.split(r"<li>", box)
     lines = [math.ceil(len(re.sub(r"<[^>]*>", "", text)) / 76), *(math.ceil(len(choice) / 80) for choice in choices)]
@@ -135,7 +139,9 @@ def question_height(box: str) -> float:
 
 
 def _code(code: str, outputs: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"cell_type": "code", "execution_count": None, "metadata": {}, "source": code, "outputs": outputs}
+    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "source": code, "outputs": outputs}
+    # An output that stands alone has no empty box of code above it.
+    return cell if code else cell | {"transient": {"remove_source": True}}
 
 
 def _dense(cell: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +174,7 @@ def formulas(markdown: str) -> str:
 def deck(cells: list[Shown]) -> Iterator[Slide]:
     """The slides of a lesson."""
     section = ""
-    waiting: str | None = None  # the text before a cell, which leads to it
+    lead = ""  # the text before a cell
     for number, cell in enumerate(cells):
         if cell.kind == "markdown":
             if number == 0:
@@ -177,18 +183,16 @@ def deck(cells: list[Shown]) -> Iterator[Slide]:
             found = [heading for heading in headings(cell.text) if heading.level == 2]
             section = plain(found[0].text) if found else section
             text = re.sub(r"\A## .*\n+", "", cell.text)
-            waiting = None
+            lead = ""
             if section in (*WHOLE, LAST) or cell.explains:
                 yield from text_slides(section, text)
             else:
-                waiting = text
+                lead = text
         elif cell.kind == "code":
             boxes = [question_box(question, choosable=False) for question in cell.questions]
             if cell.evidence or boxes or section in WHOLE[1:]:
-                if waiting is not None:
-                    yield from text_slides(section, waiting)
-                yield from code_slides(section, without_questions(cell.text), cell.outputs, boxes)
-            waiting = None
+                yield from code_slides(section, lead, without_questions(cell.text), cell.outputs, boxes)
+            lead = ""
 
 
 def notebook_of(slides: list[Slide]) -> nbformat.NotebookNode:
@@ -215,16 +219,10 @@ def _look() -> dict[str, str]:
     return {"css": "\n".join(styles), "script": re.sub(r"^//# sourceMappingURL=.*$", "", script, flags=re.MULTILINE)}
 
 
-def write(lesson: Path, place: Path, look: dict[str, str]) -> int:
+def write(lesson: Path, place: Path, exporter: SlidesExporter, look: dict[str, str]) -> int:
     """Write the deck of a lesson; returns how many slides it has."""
     cells = shown(lesson)
     slides = list(deck(cells))
-    exporter = SlidesExporter(  # type: ignore[no-untyped-call]
-        extra_template_basedirs=[str(HERE)],
-        template_name="deck",
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
-    )
     title = headings(cells[0].text)[0].text
     html, _ = exporter.from_notebook_node(notebook_of(slides), {"deck": look | {"title": title}})
     # Links of a lesson lead to other notebooks, which do not lie beside a deck.
@@ -239,10 +237,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--lesson", default="", help="only lessons whose name begins so")
     chosen = parser.parse_args(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
+    exporter = SlidesExporter(  # type: ignore[no-untyped-call]
+        extra_template_basedirs=[str(HERE)],
+        template_name="deck",
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
     look, made = _look(), {}
     for lesson in find_sources(ROOT).lessons:
         if lesson.name.startswith(chosen.lesson):
-            made[lesson.stem] = write(ROOT / lesson, chosen.out / f"{lesson.stem}.html", look)
+            made[lesson.stem] = write(ROOT / lesson, chosen.out / f"{lesson.stem}.html", exporter, look)
     (chosen.out / "slides.json").write_text(json.dumps(made, indent=1) + "\n", "utf-8")
     print(f"{sum(made.values())} slides of {len(made)} lessons are in {chosen.out}: open one of its .html files.")
     return 0

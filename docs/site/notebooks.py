@@ -23,7 +23,7 @@ _FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[^\S\n]*$", re.MULTIL
 _COLOUR = re.compile(r'(?<=")#(?P<hex>[0-9a-f]{6}|fff)(?=")')
 # A question that a whole lesson answers would fold the lesson; beyond so many cells it folds its answer alone.
 _NEAR = 7
-_DRAWN_WHILE_IT_RUNS = "Chart: "
+DRAWN_WHILE_IT_RUNS = "Chart: "
 # What the colours of a still picture stand for: ink, secondary ink, lines, shaded surfaces, paper.
 _ROLES = {
     "1f2328": "ink",
@@ -156,7 +156,7 @@ def _outputs(stored: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         data = {kind: joined(value) for kind, value in output["data"].items()}
         if picture := data.get("image/svg+xml"):
             yield {**output, "data": {"text/html": figure(picture), "text/plain": data.get("text/plain", "")}}
-        elif any(data.values()) and not (has_picture and data["text/plain"].startswith(_DRAWN_WHILE_IT_RUNS)):
+        elif any(data.values()) and not (has_picture and data["text/plain"].startswith(DRAWN_WHILE_IT_RUNS)):
             yield {**output, "data": data}
 
 
@@ -190,7 +190,9 @@ def question_box(question: Question, *, choosable: bool) -> str:
         legend = f"<legend>Before you look: prediction {question.id}</legend>"
         return f'<fieldset class="prediction">{legend}<p>{_in_html(question.text)}</p>{rows}</fieldset>'
     rows = "".join(f"<li>{_in_html(choice)}</li>" for choice in question.choices)
-    return f'<div class="prediction"><p>{_in_html(question.text)}</p><ul>{rows}</ul></div>'
+    return (
+        f'<div class="prediction" data-prediction="{question.id}"><p>{_in_html(question.text)}</p><ul>{rows}</ul></div>'
+    )
 
 
 def _in_html(text: str) -> str:

@@ -9,7 +9,6 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 from lab_browser import CHROMIUM_FLAGS, CHROMIUM_NAMES
+from site_browser import Window, watched
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "src")]
@@ -25,31 +25,6 @@ sys.path[:0] = [str(ROOT / "docs" / "site"), str(ROOT / "src")]
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """The browser's own record is looked at instead."""
-
-
-@dataclass
-class Seen:
-    """What a page asked for and said: addresses outside of this machine, failed requests, errors in its console."""
-
-    remote: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    def nothing(self) -> bool:
-        return not (self.remote or self.failed or self.errors)
-
-
-@dataclass(frozen=True)
-class Window:
-    """A browser window on a served folder."""
-
-    page: Any
-    base: str
-    seen: Seen
-
-    def open(self, name: str) -> Any:
-        self.page.goto(f"{self.base}/{name}", wait_until="load")
-        return self.page
 
 
 def _served(folder: Path) -> Iterator[str]:
@@ -107,22 +82,3 @@ def window(browser: Any, site_address: str) -> Iterator[Any]:
     yield opened
     for context in contexts:
         context.close()
-
-
-def watched(context: Any, base: str) -> Window:
-    """A new page of a context, with a record of what it asks for and of its errors."""
-    seen = Seen()
-
-    def answer(route: Any) -> None:
-        if route.request.url.startswith((base, "data:", "blob:", "file:")):
-            route.continue_()
-        else:
-            seen.remote.append(route.request.url)
-            route.abort()
-
-    context.route("**/*", answer)
-    page = context.new_page()
-    page.on("response", lambda reply: seen.failed.append(reply.url) if reply.status >= 400 else None)
-    page.on("pageerror", lambda error: seen.errors.append(str(error)))
-    page.on("console", lambda said: seen.errors.append(said.text) if said.type == "error" else None)
-    return Window(page, base, seen)
