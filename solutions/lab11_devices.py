@@ -96,6 +96,8 @@ def put(tree, axes, mesh=MESH):
 # to `BATCH` rows and is padded with zeros to `BATCH`, so that there is one shape. It returns `params, x, y, valid`, where
 # `valid` is True for the rows that are real. Each device has an eighth of the rows, in order, and all of the parameters.
 #
+# Look back at [Where the bytes live](../course/11_devices/11_devices.ipynb#Where-the-bytes-live).
+#
 # <details><summary>If a size is not divisible</summary>
 #
 # One sharding for the whole tree cuts the parameters too. Two calls of `jax.device_put`, with two specs.
@@ -143,6 +145,10 @@ print("Task 1: the visible asserts pass. Hidden ones look at every array, and at
 # It runs under `jit`, compiled once for all steps, in `jax.shard_map` or without, and its program has exactly one collective:
 # **one all-reduce**.
 #
+# Look back at [Who adds up the gradient](../course/11_devices/11_devices.ipynb#Who-adds-up-the-gradient)
+# and [Repair it](../course/11_devices/11_devices.ipynb#Repair-it).
+
+# %% [markdown]
 # <details><summary>If there are two</summary>
 #
 # Add up sums, of losses and gradients, and divide after: a count that is needed before the backward pass is a second trip. The
@@ -233,8 +239,11 @@ print("Task 2: the visible asserts pass. Hidden ones use other batches, also wit
 # *8 minutes.* Dropout on the inputs, keep 0.75: `dropped(key, x, mesh)` divides an entry of `x` by 0.75 with probability 0.75, and
 # makes it 0 otherwise. `x` is cut by rows over the axis `"data"` of `mesh`; the key is the same on all devices. Each row has noise of
 # its own, from the key and its place in the *global* batch: another number of devices changes nothing. No collective, and the result
-# is cut as `x` is. It runs under `jit`.
+# is cut as `x` is. It runs under `jit`, for any number of rows.
 #
+# Look back at [Repair it](../course/11_devices/11_devices.ipynb#Repair-it).
+
+# %% [markdown]
 # <details><summary>Two ways</summary>
 #
 # In `shard_map`, fold in the row: a block begins at `jax.lax.axis_index("data")` times the rows of a block. Under `jit`, a draw of
@@ -290,6 +299,8 @@ print("Task 3: the visible asserts pass. Hidden ones use other keys, rows and me
 # **slice** of the global batch that process number `process` loads: equal parts, in order, a `ValueError` where `n` cannot be cut
 # evenly. `row_keys(key, n, process, processes)` is an array of keys, one for each of these rows. A row's key depends on `key` and
 # on its global number alone: not on who loads it, and not on how many there are.
+#
+# Look back at [Two processes](../course/11_devices/11_devices.ipynb#Two-processes).
 
 
 # %% nbgrader={"grade": false, "grade_id": "processes", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -307,13 +307,14 @@ def dropped_on_eight(lab):
     points=1,
     task="dropped",
     title="Three quarters are kept, and scaled",
-    hint="Each entry should be x / 0.75 with probability 0.75, and 0 otherwise.",
+    hint="Each entry should be x / 0.75 with probability 0.75, and 0 otherwise, by a draw of its own: no two columns drop the same rows.",
 )
 def test_three_quarters_are_kept_and_scaled(lab):
     _, x, (got, *_) = lab.once(dropped_on_eight)
     kept = np.asarray(got) != 0
     assert close(got, np.where(kept, np.float64(x) / 0.75, 0))
     assert abs(kept.mean() - 0.75) < 0.04  # over five standard deviations
+    assert len({column.tobytes() for column in kept.T}) == 64
 
 
 @graded(
@@ -332,13 +333,14 @@ def test_each_replica_has_its_own_mask(lab):
     points=3,
     task="dropped",
     title="The noise of a row does not depend on the number of devices",
-    hint="On two devices the result should be that of eight. A key for each device, or a row number that is counted with the wrong "
-    "batch (the global one where a block is meant), makes another run of it: fold in the row's place in the global batch.",
+    hint="On two devices the result should be that of eight, for a batch of any size. A key for each device, or a row number that is counted with the "
+    "wrong batch (the global one where a block is meant, or BATCH whatever x has), makes another run of it: fold in the row's place in the global batch.",
 )
 def test_noise_does_not_depend_on_the_devices(lab):
-    key, x, (got, *_) = lab.once(dropped_on_eight)
-    fewer, *_ = lab.call("dropped_on", key, Host(x), 2)
-    assert close(fewer, got)
+    key, half = a_key(lab), some_x(lab)[: BATCH // 2]
+    (eight, *_), (two, *_) = (lab.call("dropped_on", key, Host(half), devices) for devices in (DEVICES, 2))
+    assert np.asarray(eight).any()
+    assert close(two, eight)
 
 
 @graded(
@@ -417,14 +419,16 @@ def keys_of_four(lab):
     points=2,
     task="processes",
     title="No two rows of the global batch share a key",
-    hint="The keys of all processes together should be different. A number that each process counts from 0 repeats in the "
-    "next one, and nothing on one machine shows it.",
+    hint="The keys of all processes together should be different, and those of another key others. A number that each process counts from 0 repeats in "
+    "the next one, and nothing on one machine shows it. A key made from a seed and a row, or their sum, is no key that comes from `key`: fold the row in.",
 )
 def test_no_two_rows_share_a_key(lab):
-    _, parts = lab.once(keys_of_four)
-    together = np.concatenate(parts)
-    assert together.shape == (32, 2)
-    assert len(np.unique(together, axis=0)) == 32
+    key, parts = lab.once(keys_of_four)
+    first, second = np.asarray(key.data)
+    next_key = Key("threefry2x32", np.array([first, second ^ np.uint32(1)]))  # of the seed beside it
+    together = np.concatenate([*parts, row_keys(lab, next_key, 32, 0, 4)])
+    assert together.shape == (40, 2)
+    assert len(np.unique(together, axis=0)) == 40
 
 
 @graded(
