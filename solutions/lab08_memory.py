@@ -74,6 +74,8 @@ network = {
 # `(f.T @ f + strength * identity, f.T @ y)`. For 4003 rows, `f` has 2.0 MB. For up to so many rows your program may plan **600 kB of
 # temporaries**: take blocks of rows and add up. The result is that of one shot, in float32, up to rounding. 4003 is prime, so the
 # last block is short.
+#
+# Look back at [Sums instead of rows](../course/08_memory/08_memory.ipynb#Sums-instead-of-rows).
 
 # %% [markdown]
 # <details><summary>If the numbers are off although each block is right</summary>
@@ -146,6 +148,8 @@ print("over 0.9 of the digits told odd from even:", bool(right > 0.9))
 # variance of `noisy_score(network, x, key)` over all `keys`, each of shape `(n,)`. The variance divides by the number of keys
 # minus 1. For 64 rows and 2 to 101 keys, any number of them, your program may plan **1.2 MB of temporaries**; a wide `vmap` plans
 # about 6 MB. Every key counts once.
+#
+# Look back at [Fan out, then reduce](../course/08_memory/08b_device_memory.ipynb#Fan-out,-then-reduce).
 
 # %% [markdown]
 # <details><summary>Two ways</summary>
@@ -202,6 +206,8 @@ print("Task 2: the visible asserts pass. Hidden ones use larger scores, and fewe
 # Budget: noise fits into one bit a pixel and 100 bytes, for rows of whole bytes and up to full HD; a few large shapes fit into 1/200 of
 # the float32 scores. Any height and width will do.
 #
+# Look back at [The same masks, three ways](../course/08_memory/08_memory.ipynb#The-same-masks,-three-ways).
+#
 # <details><summary>If the last columns are wrong</summary>
 #
 # `np.packbits` fills up to a whole byte: at the end of the array, or of each row with `axis=1`. `np.unpackbits` has a `count` that
@@ -255,6 +261,8 @@ print(
 #
 # *3 minutes.* `pack_all(stream, threshold)` gets an iterator of frames and returns the list of their packed masks. Each frame is made
 # when it is asked for. At no time may you hold more than **8 frames' worth** of bytes.
+#
+# Look back at [The same masks, three ways](../course/08_memory/08_memory.ipynb#The-same-masks,-three-ways).
 
 
 # %% nbgrader={"grade": false, "grade_id": "pack_all", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -317,6 +325,8 @@ print("Task 4: the visible asserts pass. Hidden ones use other frames.")
 #   asked for **longest** goes first, and no more of them than needed.
 # - A mask larger than `budget` is handed out and not kept; the others stay.
 # - `forget(name)`: this mask has changed, so the next `get` decodes it anew. A name that is not kept is no error.
+#
+# Look back at [A cache is a number](../course/08_memory/08_memory.ipynb#A-cache-is-a-number).
 
 
 # %% nbgrader={"grade": false, "grade_id": "mask_cache", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -407,6 +417,8 @@ print("Task 5: the visible asserts pass. Hidden ones ask longer, for masks that 
 # `largest_chunk(start, n, budget_mb)` returns the largest chunk of 1 to `n` that survives with a peak of at most `budget_mb`. A larger
 # chunk never needs less; more is not known. A start costs seconds: you have 20 for an `n` of up to 300. If not even 1 fits, raise
 # `ValueError`.
+#
+# Look back at [Size by the spike](../course/08_memory/08_memory.ipynb#Size-by-the-spike).
 
 # %% [markdown]
 # <details><summary>If a chunk that was killed seems to fit</summary>

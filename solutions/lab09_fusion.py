@@ -165,6 +165,8 @@ def old_answers():
 # answer, in a form that JAX can trace: `corner` and `threshold` are arrays. An empty field (largest ink below 0.1, be it nothing or a
 # little dirt) has digit −1 and share 0.
 #
+# Look back at [Control flow and the steps around](../course/09_fusion/09_fusion.ipynb#Control-flow-and-the-steps-around).
+#
 # <details><summary>If jit raises a TracerBoolConversionError</summary>
 #
 # A Python `if` asks for a value that does not exist while tracing. Compute both, and choose with `jnp.where`. What stands in the
@@ -210,6 +212,9 @@ print("Task 1: the visible asserts pass. Hidden ones use other models, pages and
 # - A call starts **one** program, in which everything happens, from the page to digits and shares.
 # - For 200 fields it plans at most `BUDGET` bytes of temporaries. `CHUNK` fields at a time fit; 200 is no multiple of it.
 # - The program does not grow with n, and another model, page or threshold compiles nothing.
+#
+# Look back at [Many small programs, or one](../course/09_fusion/09_fusion.ipynb#Many-small-programs,-or-one)
+# and [Too deep, too wide](../course/09_fusion/09_fusion.ipynb#Too-deep,-too-wide).
 #
 # <details><summary>If jax.jit says that the model is not a valid JAX type</summary>
 #
@@ -266,6 +271,8 @@ print("Task 2: the visible asserts pass. Hidden ones look at the program, too.")
 #
 # - After a first page, no other number of fields, threshold, page or model compiles anything, and a page starts one program.
 # - More than `CAPACITY` fields raise a `ValueError`. No field at all is allowed.
+#
+# Look back at [Control flow and the steps around](../course/09_fusion/09_fusion.ipynb#Control-flow-and-the-steps-around).
 #
 # <details><summary>If another threshold compiles</summary>
 #
@@ -325,6 +332,8 @@ else:
 # - Every digit must be equal, except where the old share lies within `TOLERANCE` of the threshold: there rounding decides, and the digit
 #   may be −1 in one of them. That field alone is excused.
 # - Another number of fields does not agree. Two readings without any field do.
+#
+# Look back at [The last digits](../course/09_fusion/09_fusion.ipynb#The-last-digits).
 
 
 # %% nbgrader={"grade": false, "grade_id": "given_tolerance", "locked": true, "schema_version": 3, "solution": false, "task": false}
