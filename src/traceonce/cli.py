@@ -69,12 +69,17 @@ def grade(
 
         results = check_visible(paths, lab=lab, seconds=time_limit)
         print("\n".join(told(results)))
+        for result in results:
+            if result.cells and (len(results) == 1 or _is_own(result.file)):
+                passed = sum(not why for why in result.cells.values())
+                _note_lab(result.lab, passed, len(result.cells), hidden=False)
         raise typer.Exit(0 if all(result.passed for result in results) else 1)
     if out is None:
         raise UsageError(
             "Say where records and reports go: --out grades/ (or --trusted for your own work, which has none)."
         )
     from traceonce.grade import grade_paths
+    from traceonce.grade.batch import find_notebooks
 
     cluster = None
     if scheduler is not None:
@@ -84,7 +89,8 @@ def grade(
         cluster.check()
     elif tls_ca_file or tls_cert or tls_key:
         raise UsageError("TLS files are for a cluster: name its --scheduler.")
-    grade_paths(
+    notebooks = list(find_notebooks(paths))
+    records = grade_paths(
         paths,
         out=out,
         lab=lab,
@@ -96,6 +102,23 @@ def grade(
         cluster=cluster,
         tier=isolation,
     )
+    for (notebook, _), record in zip(notebooks, records, strict=False):
+        if record.lab and record.max_score and _is_own(notebook):
+            _note_lab(record.lab, record.score, record.max_score, hidden=True)
+
+
+def _is_own(notebook: Path) -> bool:
+    """Whether a notebook lies on a desk: then whoever grades it has done it, and their progress shows it."""
+    from traceonce.desk.copies import STATE
+
+    return any((folder / STATE).is_dir() for folder in notebook.resolve().parents)
+
+
+def _note_lab(lab: str, points: float, of: float, *, hidden: bool) -> None:
+    from traceonce.show.course_map import note_lab
+
+    if said := note_lab(lab, points, of, hidden=hidden):
+        print(said, file=sys.stderr)
 
 
 @app.command()
@@ -126,18 +149,45 @@ def doctor(
 def progress(
     as_json: Annotated[bool, typer.Option("--json", help="Machine-readable output.")] = False,
     forget: Annotated[
-        str | None, typer.Option(metavar="LESSON", help='Predict a lesson anew: "01", or "all". The old file is kept.')
+        str | None,
+        typer.Option(
+            metavar="LESSON",
+            help='Predict a lesson anew: "01", "all", or "inventory" for its answers. The old file is kept.',
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write your answers to the inventory for a teacher, without a name."),
+    ] = None,
+    class_folder: Annotated[
+        Path | None, typer.Option("--class", metavar="FOLDER", help="For a teacher: such files of a class, together.")
     ] = None,
 ) -> None:
-    """Show what you predicted in the lessons and what was measured. Exit 1 where the record cannot be read."""
+    """Show what you predicted in the lessons, what was measured, and the next step. Exit 1 where the record cannot be read."""
+    if sum(option is not None for option in (forget, export, class_folder)) > 1:
+        raise UsageError("Give one of --forget, --export and --class.")
+    if class_folder is not None:
+        _show_class(class_folder, as_json=as_json)
+        return
     from traceonce.show import progress as read
 
+    if export is not None:
+        from traceonce.inventory.export import export as write
+
+        found = read()
+        if found.trouble:
+            raise TraceOnceError(found.trouble)
+        print(f"{write(found.inventory, export)} answers are in {export}. Nothing in it names you or this machine.")
+        return
     if forget is not None:
         from traceonce.show.ledger import forget as take_out
         from traceonce.show.ledger import progress_path
 
         number, before = take_out(progress_path(), forget)
-        print(f"{number} predictions forgotten" + (f"; the file as it was is {before}." if before else "."))
+        print(
+            f"{number} {'answers' if forget == 'inventory' else 'predictions'} forgotten"
+            + (f"; the file as it was is {before}." if before else ".")
+        )
         raise typer.Exit(0)
 
     found = read()
@@ -148,6 +198,18 @@ def progress(
     else:
         print(found)
     raise typer.Exit(1 if found.trouble else 0)
+
+
+def _show_class(folder: Path, *, as_json: bool) -> None:
+    from traceonce.inventory.export import summarise
+
+    summary = summarise(folder)
+    if as_json:
+        import json
+
+        print(json.dumps(summary.as_json(), indent=2, ensure_ascii=False))
+    else:
+        print(summary)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})

@@ -10,8 +10,11 @@ import pytest
 from traceonce.author import gates, proof
 from traceonce.author.building import build, check
 from traceonce.author.course import Course
+from traceonce.author.course_map import build_map
+from traceonce.author.inventory import build_inventory
 from traceonce.author.proof import Graded, Outcome, digest_of_inputs, table_path
 from traceonce.author.submissions import hidden_of
+from traceonce.errors import TraceOnceError
 
 LESSON = "course/01_tiny/01_tiny.py"
 LESSON_NOTEBOOK = "course/01_tiny/01_tiny.ipynb"
@@ -62,6 +65,108 @@ def findings(gate: gates.Gate, root: Path) -> list[str]:
 def test_a_sound_course_passes_every_gate(sound, capsys):
     assert check(Course(sound)) == 0
     assert capsys.readouterr().out == f"2 pairs and 1 labs pass {len(gates.GATES)} gates.\n"
+
+
+def test_a_link_to_no_file_or_no_heading_is_found(sound):
+    replace(
+        sound,
+        LESSON,
+        "Where does the sum go?",
+        "[a](nowhere.ipynb) [b](#Adding) [c](#Adding-up) [d](01_tiny.ipynb#Recap)",
+    )
+    replace(
+        sound,
+        LAB,
+        "A colleague",
+        "[A](../course/01_tiny/01_tiny.ipynb#Adding) [b](../course/01_tiny/01_tiny.ipynb#Sums)\n# `[c](no)`",
+    )
+    first, second, third = findings(gates.links_lead_somewhere, sound)
+    assert "01_tiny.py:1: the link to 'nowhere.ipynb' leads to no file (course/01_tiny/nowhere.ipynb)" in first
+    assert "'#Adding-up' leads to no heading of course/01_tiny/01_tiny.py" in second
+    assert "lab01_tiny.py" in third
+    assert "#Sums' leads to no heading" in third
+
+
+def test_a_page_beside_the_lessons_is_a_pair_without_a_spine(sound):
+    page = sound / "course/torch/torch.py"
+    page.parent.mkdir()
+    page.write_text("# %% [markdown]\n# # A page\n\n# %%\nprint(1)\n", "utf-8")
+    assert [(pair.name, pair.kind) for pair in Course(sound).pairs] == [
+        ("01_tiny", "lesson"),
+        ("torch", "page"),
+        ("lab01_tiny", "lab"),
+    ]
+    assert findings(gates.spine_stands, sound) == []
+    assert "there is no notebook for torch.py" in findings(gates.pairs_are_in_sync, sound)[0]
+
+
+MAP = "src/traceonce/show/course_map.json"
+
+
+def test_the_map_of_progress_and_the_index_follow_the_lessons(sound):
+    (sound / MAP).parent.mkdir(parents=True)
+    assert build_map(Course(sound)) == "written"
+    assert build_map(Course(sound)) == "up to date"
+    (entry,) = json.loads((sound / MAP).read_text("utf-8"))
+    assert (entry["title"], entry["predictions"], entry["lab"]["name"]) == ("One tiny lesson", ["01-P1"], "lab01_tiny")
+    row = f"| [01 One tiny lesson](01_tiny/01_tiny.ipynb) | {entry['minutes']} | [{entry['lab']['minutes']}](../labs/lab01_tiny.ipynb) |"
+    (sound / "course/index.py").write_text(f"# %% [markdown]\n# {row}\n", "utf-8")
+    assert findings(gates.map_is_fresh, sound) == []
+    replace(sound, LESSON, "One tiny lesson", "Another lesson")
+    stale, index = findings(gates.map_is_fresh, sound)
+    assert stale.startswith(f"{MAP}: it is not what the lessons and labs say now")
+    assert "has not '[01 Another lesson]'" in index
+
+
+INVENTORY = """
+[[question]]
+id = "01-a"
+claim = "P1"
+ask = "What?"
+code = "print(1 + 1)"
+choices = [{ text = "2" }, { text = "3", misconception = "sums grow" }, { text = "11", misconception = "sums join" }]
+"""
+
+
+def test_the_answers_of_the_inventory_are_computed_and_kept_fresh(sound):
+    folder = sound / "src/traceonce/inventory"
+    folder.mkdir(parents=True)
+    (folder / "questions.toml").write_text(INVENTORY + INVENTORY.replace("01-a", "01-b"), "utf-8")
+    assert len(findings(gates.inventory_is_sound, sound)) == 2  # nothing was computed yet
+    assert build_inventory(Course(sound)) == "executed"
+    assert build_inventory(Course(sound)) == "up to date"
+    assert findings(gates.inventory_is_sound, sound) == []
+    assert json.loads((folder / "answers.json").read_text("utf-8"))["01-a"]["answer"] == "2"
+
+    replace(sound, "src/traceonce/inventory/answers.json", '"answer": "2"', '"answer": "3"')
+    assert "prints 3, which is listed as a misconception (sums grow)" in findings(gates.inventory_is_sound, sound)[0]
+    replace(sound, "src/traceonce/inventory/answers.json", '"answer": "3"', '"answer": "4"')
+    assert "'4', is none of its choices" in findings(gates.inventory_is_sound, sound)[0]
+    replace(sound, "src/traceonce/inventory/questions.toml", "1 + 1", "1 + 2")
+    assert "the answer to 01-a is not that of its code" in findings(gates.inventory_is_sound, sound)[0]
+    build_inventory(Course(sound))
+    assert "01-a prints 3, which is listed as a misconception" in findings(gates.inventory_is_sound, sound)[0]
+    replace(sound, "src/traceonce/inventory/questions.toml", "1 + 2", "1 + 3")
+    with pytest.raises(TraceOnceError, match="01-a prints '4', which is none of its choices"):
+        build_inventory(Course(sound))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('id = "01-a"', 'id = "01-b"', "two questions have the same id"),
+        ('claim = "P1"', 'claim = "Q1"', "is about Q1, which is no claim"),
+        ('{ text = "2" }, ', "", "3 to 5 choices"),
+        ('misconception = "sums join"', 'misconception = "sums grow"', "a misconception of its own"),
+        ('ask = "What?"', "", "cannot be read (question '01-a' has no 'ask')"),
+        ('id = "01-a"', 'id = "02-a"', "01_tiny has 1 questions"),
+    ],
+)
+def test_a_faulty_question_is_found(sound, old, new, said):
+    folder = sound / "src/traceonce/inventory"
+    folder.mkdir(parents=True)
+    (folder / "questions.toml").write_text(INVENTORY.replace(old, new, 1) + INVENTORY.replace("01-a", "01-b"), "utf-8")
+    assert any(said in finding for finding in findings(gates.inventory_is_sound, sound))
 
 
 def test_check_prints_one_line_a_finding_changes_nothing_and_returns_1(sound, capsys):

@@ -3,11 +3,15 @@
 import re
 
 from traceonce.author.course import Course, Pair
+from traceonce.author.course_map import PLACE as COURSE_MAP
+from traceonce.author.course_map import build_map
 from traceonce.author.execution import NotebookFailed, execute
 from traceonce.author.gates import GATES
+from traceonce.author.inventory import build_inventory
 from traceonce.author.notebooks import assemble, edited_apart, read_stored, stored_outputs, write
 from traceonce.author.starters import make_starter
 from traceonce.errors import TraceOnceError
+from traceonce.inventory.questions import ANSWERS
 
 
 def build(course: Course) -> int:
@@ -19,6 +23,14 @@ def build(course: Course) -> int:
             if pair.kind == "lab":
                 changed = write(course.root / pair.starter, make_starter(pair))
                 print(f"{pair.starter}: {'written' if changed else 'up to date'}", flush=True)
+        except TraceOnceError as error:
+            failed = True
+            print(error, flush=True)
+    for place, make in ((COURSE_MAP, build_map), (ANSWERS, build_inventory)):
+        if not (course.root / place).parent.is_dir():
+            continue
+        try:
+            print(f"{place}: {make(course)}", flush=True)
         except TraceOnceError as error:
             failed = True
             print(error, flush=True)

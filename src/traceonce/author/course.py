@@ -36,12 +36,12 @@ class Pair:
 
     - `root`: the folder of the course.
     - `source`: the ``.py``, relative to the root.
-    - `kind`: `index`, `lesson` or `lab`.
+    - `kind`: `index`, `lesson`, `lab`, or `page`: what stands beside the lessons, in a folder of its own name in ``course/``.
     """
 
     root: Path
     source: Path
-    kind: Literal["index", "lesson", "lab"]
+    kind: Literal["index", "lesson", "page", "lab"]
 
     @property
     def name(self) -> str:
@@ -81,13 +81,17 @@ class Course:
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
-        """Every pair, in reading order: the index, the lessons, the labs."""
+        """Every pair, in reading order: the index, the lessons, the pages beside them, the labs."""
         found = [Pair(self.root, Path("course/index.py"), "index")] if (self.root / "course/index.py").is_file() else []
         for folder in sorted((self.root / "course").glob("*")):
             first = folder / f"{folder.name}.py"
             if _LESSON.fullmatch(folder.name) and first.is_file():
                 further = sorted(folder.glob(f"{folder.name[:2]}[a-z]_*.py"))
                 found += [Pair(self.root, source.relative_to(self.root), "lesson") for source in (first, *further)]
+        for folder in sorted((self.root / "course").glob("*")):
+            page = folder / f"{folder.name}.py"
+            if page.is_file() and not _LESSON.fullmatch(folder.name):
+                found.append(Pair(self.root, page.relative_to(self.root), "page"))
         for source in sorted((self.root / "solutions").glob("*.py")):
             if _LAB.fullmatch(source.stem):
                 found.append(Pair(self.root, source.relative_to(self.root), "lab"))

@@ -4,14 +4,15 @@ A gate is a function from the course to its findings. Each was written for a fau
 or CI meets it; `tests/author/test_gates.py` plants that fault for each of them.
 """
 
-import ast
 import re
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 from traceonce.author.course import CELL_METADATA, Course, Finding, Pair
+from traceonce.author.course_map import faults_of_map
 from traceonce.author.coverage import coverage
+from traceonce.author.inventory import faults_of_inventory
+from traceonce.author.links import broken_links
 from traceonce.author.notebooks import (
     Json,
     assemble,
@@ -22,6 +23,7 @@ from traceonce.author.notebooks import (
     recorded,
     stored_outputs,
 )
+from traceonce.author.predictions import predictions_of
 from traceonce.author.proof import stale_tables, starters_that_score
 from traceonce.author.starters import make_starter
 from traceonce.author.tree import addresses_in_tree
@@ -32,7 +34,7 @@ Gate = Callable[[Course], Iterator[Finding]]
 
 CODE_LINES = 20
 MEDIAN_CODE_LINES = 6
-PROSE_WORDS = {"index": 100, "lesson": 100, "lab": 120}
+PROSE_WORDS = {"index": 100, "lesson": 100, "page": 100, "lab": 120}
 MEDIAN_PROSE_WORDS = 60
 SITUATION_LINES = 10
 NOTEBOOK_BYTES = 300_000
@@ -242,7 +244,7 @@ def _sections(pair: Pair) -> list[tuple[str, SourceCell]]:
 def spine_stands(course: Course) -> Iterator[Finding]:
     """A lesson and a lab have the headings that every other one has, in the same order."""
     for pair, _ in _readable(course):
-        if pair.kind == "index":
+        if pair.kind in ("index", "page"):
             continue
         spine = LESSON_SPINE if pair.kind == "lesson" else LAB_SPINE
         headings = [heading for heading, _ in _sections(pair)]
@@ -280,13 +282,19 @@ def situations_are_short(course: Course) -> Iterator[Finding]:
                 )
 
 
+def links_lead_somewhere(course: Course) -> Iterator[Finding]:
+    """Each relative link in a text cell leads to a file of the course, and its anchor to a heading that stands there."""
+    for pair, _ in _readable(course):
+        yield from broken_links(course, pair)
+
+
 def evidence_follows_its_prediction(course: Course) -> Iterator[Finding]:
     """A prediction is asked in an earlier cell than the one that answers it, and every one is answered."""
     homes: dict[tuple[str, str], Pair] = {}  # the progress file knows a prediction by its ID alone
     for pair, _ in _readable(course):
         if pair.kind != "lesson":
             continue
-        asked, findings = _predictions(pair)
+        asked, findings = predictions_of(pair)
         yield from findings
         if not asked:
             yield Finding(
@@ -309,44 +317,17 @@ def evidence_follows_its_prediction(course: Course) -> Iterator[Finding]:
                     yield Finding(pair.at(cell), f"the cell shows {claim[1]} before prediction {prediction.id!r} asks.")
 
 
-@dataclass
-class _Prediction:
-    id: str
-    cell: SourceCell
-    revealed: bool = False
+# What is made from the lessons ----------------------------------------------------------------------------------------
 
 
-def _predictions(pair: Pair) -> tuple[list[_Prediction], list[Finding]]:
-    """What a source asks with ``name = predict(id, ...)``, and each ``name.reveal(...)`` that has nothing to reveal."""
-    asked: list[_Prediction] = []
-    by_name: dict[str, _Prediction] = {}
-    findings = []
-    for cell in (cell for cell in pair.cells if cell.cell_type == "code"):
-        for node in _in_order(cell):
-            match node:
-                case ast.Assign(targets=[ast.Name(name)], value=ast.Call(func=func, args=[ast.Constant(str(id_)), *_])):
-                    if ast.unparse(func).split(".")[-1] == "predict":
-                        if any(earlier.id == id_ for earlier in asked):
-                            findings.append(Finding(pair.at(cell), f"prediction {id_!r} is asked twice."))
-                        by_name[name] = _Prediction(id_, cell)
-                        asked.append(by_name[name])
-                case ast.Call(func=ast.Attribute(value=ast.Name(name), attr="reveal")):
-                    if name not in by_name:
-                        findings.append(Finding(pair.at(cell), f"{name}.reveal(...) has no predict(...) before it."))
-                    elif by_name[name].cell is not cell:
-                        by_name[name].revealed = True
-    return asked, findings
+def map_is_fresh(course: Course) -> Iterator[Finding]:
+    """Progress is laid on a map of the lessons, and the index shows the same: titles, minutes and labs are the lessons' own."""
+    yield from faults_of_map(course)
 
 
-def _in_order(cell: SourceCell) -> Sequence[ast.AST]:
-    """The syntax of a code cell in the order of its text; nothing for a cell that is not Python."""
-    lines = ["" if re.match(r"\s*[%!]", line) else line for line in cell.source.splitlines()]
-    try:
-        tree = ast.parse("\n".join(lines))
-    except SyntaxError:
-        return []  # a cell magic, or a syntax error that running the notebook shows
-    located: list[ast.stmt | ast.expr] = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
-    return sorted(located, key=lambda node: (node.lineno, node.col_offset))
+def inventory_is_sound(course: Course) -> Iterator[Finding]:
+    """Two questions a lesson; each right answer was computed from the code that stands there now, and no other choice is right."""
+    yield from faults_of_inventory(course)
 
 
 # Evidence -------------------------------------------------------------------------------------------------------------
@@ -428,7 +409,10 @@ GATES: tuple[Gate, ...] = (
     prose_is_short,
     spine_stands,
     situations_are_short,
+    links_lead_somewhere,
     evidence_follows_its_prediction,
+    map_is_fresh,
+    inventory_is_sound,
     claims_are_covered,
     ignored_outputs_have_a_reason,
     only_meant_errors_are_stored,

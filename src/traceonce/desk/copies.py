@@ -133,7 +133,7 @@ def _fresh_notebook(origin: Path, raw: bytes, checkout: Path, places: Mapping[Pa
             cell["outputs"] = []
             cell["execution_count"] = None
         elif cell["cell_type"] == "markdown":
-            source = _relink(_text(cell["source"]), origin.parent, here.parent, checkout, places)
+            source = _relink(_text(cell["source"]), origin.parent, here, checkout, places)
             cell["source"] = source.splitlines(keepends=True)
         for noise in _CELL_NOISE:
             cell.get("metadata", {}).pop(noise, None)
@@ -143,21 +143,30 @@ def _fresh_notebook(origin: Path, raw: bytes, checkout: Path, places: Mapping[Pa
     return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _relink(
-    text: str, folder: Path, desk_folder: PurePosixPath, checkout: Path, places: Mapping[Path, PurePosixPath]
-) -> str:
+def _relink(text: str, folder: Path, here: PurePosixPath, checkout: Path, places: Mapping[Path, PurePosixPath]) -> str:
     """Point relative links at files of the course to their places on the desk; leave every other link as it is."""
 
     def moved(match: re.Match[str]) -> str:
         target, hash_sign, anchor = match["target"].partition("#")
+        if not target and anchor:
+            return f"{quote(here.name)}#{_named(anchor, here)}"
         if not target or "://" in target or target.startswith(("/", "mailto:")):
             return match[0]
         aimed = Path(os.path.normpath(folder / unquote(target)))
         if not aimed.is_relative_to(checkout) or (place := places.get(aimed.relative_to(checkout))) is None:
             return match[0]
-        return quote(os.path.relpath(place, desk_folder)) + hash_sign + anchor
+        return quote(os.path.relpath(place, here.parent)) + hash_sign + _named(anchor, place)
 
     return _HTML_LINK.sub(moved, _MARKDOWN_LINK.sub(moved, text))
+
+
+def _named(anchor: str, place: PurePosixPath) -> str:
+    """An anchor as JupyterLab finds it in a notebook.
+
+    It looks for a plain anchor among the cells that are drawn, which are few when a notebook was just opened, and for a named
+    heading in the notebook itself. Only JupyterLab knows the second form, so the course has the first.
+    """
+    return f"heading={anchor}" if anchor and place.suffix == ".ipynb" and "=" not in anchor else anchor
 
 
 # --- telling versions apart -----------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from traceonce.show.records import Line as Line
 from traceonce.show.records import Timeline as Timeline
 from traceonce.show.summary import Progress as Progress
 from traceonce.show.summary import progress as progress
+from traceonce.show.survey import Survey as Survey
+from traceonce.show.survey import inventory as inventory
 
 __all__ = [
     "Arm",
@@ -24,9 +26,11 @@ __all__ = [
     "Line",
     "Prediction",
     "Progress",
+    "Survey",
     "Timeline",
     "chart",
     "child_chart",
+    "inventory",
     "layout",
     "predict",
     "progress",

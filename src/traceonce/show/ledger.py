@@ -138,6 +138,39 @@ def update(path: Path, key: str, change: Callable[[Asked | None], Asked]) -> str
 
     Returns None, or a sentence that says why the record was lost or what became of a file that was no progress file.
     """
+
+    def renew(document: dict[str, Any], predictions: dict[str, Asked]) -> dict[str, Any]:
+        predictions[key] = change(predictions.get(key))
+        return document
+
+    return _amend(path, renew)
+
+
+def section(document_path: Path, name: str) -> Any:
+    """What the file keeps under a name beside the predictions, as JSON gave it; None where nothing can be read.
+
+    `read` says what is wrong with a file that cannot be read.
+    """
+    try:
+        document = _load(document_path)
+        _decode(document)
+    except (NewerProgressFile, NotAProgressFile, OSError):
+        return None
+    return document.get(name)
+
+
+def update_section(path: Path, name: str, change: Callable[[Any], Any]) -> str | None:
+    """Replace what the file keeps under `name` by `change` of it (None where there is nothing yet).
+
+    Returns None or a sentence, as `update` does.
+    """
+    if name in ("version", "predictions"):
+        raise ValueError(f"{name!r} is not a section of its own.")
+    return _amend(path, lambda document, _: document | {name: change(document.get(name))})
+
+
+def _amend(path: Path, change: Callable[[dict[str, Any], dict[str, Asked]], dict[str, Any]]) -> str | None:
+    """Read the file, change it and put it back, under the lock; None, or what a person should know."""
     said = None
     try:
         path = path.resolve()  # a symbolic link stays one
@@ -152,7 +185,7 @@ def update(path: Path, key: str, change: Callable[[Asked | None], Asked]) -> str
                     f"The progress file could not be read ({error}). It is kept as {aside}, and a new one was started."
                 )
                 document, predictions = {}, {}
-            predictions[key] = change(predictions.get(key))
+            document = change(document, predictions)
             _store(path, document, predictions)
     except NewerProgressFile:
         return _newer(path)
@@ -166,6 +199,8 @@ def update(path: Path, key: str, change: Callable[[Asked | None], Asked]) -> str
 def forget(path: Path, lesson: str) -> tuple[int, Path | None]:
     """Take the predictions of a lesson (``"01"``, or ``"all"``) out of the file; how many, and where the old file is kept.
 
+    With ``"inventory"`` its answers go and the predictions stay.
+
     **Raises**: `TraceOnceError` where the file cannot be read or written.
     """
     try:
@@ -174,6 +209,8 @@ def forget(path: Path, lesson: str) -> tuple[int, Path | None]:
             document = _load(path)
             kept = {k: asked for k, asked in _decode(document).items() if lesson not in ("all", k.partition("-")[0])}
             gone = len(document.get("predictions", {})) - len(kept)
+            if lesson == "inventory":
+                gone = _answers_in(document.pop("inventory", None))
             if not gone:
                 return 0, None
             before = _beside(path, "before")
@@ -184,6 +221,14 @@ def forget(path: Path, lesson: str) -> tuple[int, Path | None]:
     except (NewerProgressFile, NotAProgressFile, TimeoutError, OSError) as error:
         raise TraceOnceError(f"Nothing was forgotten: {path} cannot be read and written ({error}).") from error
     return gone, before
+
+
+def _answers_in(section: Any) -> int:
+    """How many answers a section of the inventory holds; one that is no such section counts as one."""
+    try:
+        return sum(len(section[when]["answers"]) for when in ("before", "after")) if section else 0
+    except (KeyError, TypeError):
+        return 1
 
 
 def _newer(path: Path) -> str:

@@ -141,6 +141,8 @@ class Prediction:
 
             self._widget = PredictionWidget(
                 key=self.id,
+                title=f"Prediction {self.id}",
+                next="Now run the cells below.",
                 question=self.question,
                 choices=list(self.choices),
                 answer=self.answer,

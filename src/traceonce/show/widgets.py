@@ -14,12 +14,19 @@ def _source(name: str) -> str:
 
 
 class PredictionWidget(anywidget.AnyWidget):  # type: ignore[misc]
-    """A question with radio buttons. The front end sets `answer`; Python sets everything else."""
+    """A question with radio buttons. The front end sets `answer`; Python sets everything else.
+
+    `code` stands under the question, `next` after an answer; `locked` says that the answer can no longer change.
+    """
 
     _esm = _source("prediction.js")
     _css = _source("traceonce.css")
 
     key = traitlets.Unicode().tag(sync=True)
+    title = traitlets.Unicode().tag(sync=True)
+    code = traitlets.Unicode("").tag(sync=True)
+    next = traitlets.Unicode("").tag(sync=True)
+    locked = traitlets.Bool(False).tag(sync=True)
     question = traitlets.Unicode().tag(sync=True)
     choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
     answer = traitlets.Unicode(None, allow_none=True).tag(sync=True)

@@ -12,10 +12,14 @@ function render({ model, el }) {
   const group = `traceonce-prediction-${Date.now()}-${views++}`;
   const root = element("div", "to");
   const box = element("fieldset", "to-box");
-  box.append(element("legend", "", `Prediction ${model.get("key")}`));
+  box.append(element("legend", "", model.get("title")));
   const question = element("p", "to-question", model.get("question"));
   question.id = `${group}-question`;
   box.setAttribute("aria-describedby", question.id);
+  const code = element("pre", "to-code", model.get("code"));
+  code.tabIndex = 0; // a long line is reached by keyboard
+  code.setAttribute("role", "group");
+  code.setAttribute("aria-label", `Code of ${model.get("key")}`);
   const status = element("p", "to-status");
   status.setAttribute("role", "status");
   const note = element("p", "to-note");
@@ -38,7 +42,7 @@ function render({ model, el }) {
     label.append(input, element("span", "", choice), tag);
     return { choice, label, input, tag };
   });
-  box.append(question, ...rows.map((row) => row.label), status, note);
+  box.append(question, ...(model.get("code") ? [code] : []), ...rows.map((row) => row.label), status, note);
   root.append(box);
   el.append(root);
 
@@ -47,17 +51,17 @@ function render({ model, el }) {
     const measured = model.get("measured");
     for (const { choice, input, tag } of rows) {
       input.checked = choice === answer;
-      input.disabled = measured !== null;
+      input.disabled = measured !== null || model.get("locked");
       const said = [];
       if (measured !== null && choice === answer) said.push("your answer");
       if (choice === measured) said.push("measured");
       tag.textContent = said.length ? `(${said.join(", ")})` : "";
     }
-    const recorded = answer === null ? "" : `Your answer: ${answer}. Now run the cells below.`;
+    const recorded = answer === null ? "" : `Your answer: ${answer}. ${model.get("next")}`.trim();
     status.textContent = model.get("verdict") || recorded;
     note.textContent = model.get("note");
   }
-  const stop = ["answer", "measured", "verdict", "note"].map((name) => {
+  const stop = ["answer", "measured", "verdict", "note", "locked"].map((name) => {
     model.on(`change:${name}`, update);
     return () => model.off(`change:${name}`, update);
   });

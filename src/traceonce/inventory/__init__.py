@@ -1,0 +1,1 @@
+"""The concept inventory: two questions a lesson, asked before the course and after it."""
