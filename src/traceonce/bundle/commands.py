@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Pack the course for nbgrader, for Gradescope, or for learners.")
+app = typer.Typer(
+    no_args_is_help=True, help="Pack the course: for nbgrader, Gradescope, learners, Colab, or a GPU machine."
+)
 
 _Force = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 _SeedFile = Annotated[
@@ -75,3 +77,23 @@ def students(
 
     files = bundle_students(out=out, force=force)
     print(f"Made {out} with {files} files; no text of a solution or of a hidden assert is in it.")
+
+
+@app.command()
+def gpu(
+    out: Annotated[Path, typer.Option(help="The archive to make, such as gpu.zip.")],
+    python: Annotated[
+        list[str] | None,
+        typer.Option(help="A Python of the GPU machine, as 3.12; may be given more than once. All by default."),
+    ] = None,
+    machine: Annotated[str, typer.Option(help="Its processor: x86_64 or aarch64.")] = "x86_64",
+    force: _Force = False,
+) -> None:
+    """Make an archive that checks the course on a GPU machine without a network that already has JAX for CUDA."""
+    from traceonce.bundle.gpu import PYTHONS, bundle_gpu
+
+    made = bundle_gpu(out=out, pythons=python or PYTHONS, machine=machine, force=force)
+    print(
+        f"Made {out}: {made.files} files of the project and {made.wheels} wheels, for Python {', '.join(made.pythons)} on {machine}. "
+        "Its README.md says how to run it. It holds solutions and hidden asserts."
+    )
