@@ -730,11 +730,12 @@ class Good:
     def run(self, epochs, state=start, key=KEY, strength=0.1):
         history = []
         for _ in range(epochs):
-            losses = []
+            losses, counts = [], []
             for rows, targets, real in batches(pad=True):
                 state, loss = self.step(state, rows, targets, real, key, jnp.float32(strength))
                 losses.append(loss)
-            history.append(float(np.mean(jax.device_get(losses))))  # one read an epoch
+                counts.append(real.sum())
+            history.append(float(np.average(jax.device_get(losses), weights=counts)))  # one read an epoch
             if not np.isfinite(history[-1]):
                 raise FloatingPointError("the loss is not finite")
         return state, history

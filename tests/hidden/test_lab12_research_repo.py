@@ -13,6 +13,7 @@ from traceonce.grade.hidden import Host, Key, StudentError, graded, same_tree
 
 ROWS, BATCH, HEIGHT, WIDTH, HIDDEN = 40, 16, 8, 6, 16
 ANALYSED = 251
+EPOCHS_OF_A_NIGHT = 10**6  # a run that goes on runs into the limit of a call
 STEPS = math.ceil(ROWS / BATCH)
 
 
@@ -225,8 +226,8 @@ def test_at_most_two_reads_an_epoch(lab):
     points=3,
     task="train_step",
     title="Each step drops units by a key of its own",
-    hint="Every step should draw its mask with another key: fold the number of the step into the key. One key for the run repeats its mask in every "
-    "epoch, one key for an epoch in every batch, and without a draw there is no dropout.",
+    hint="Every step should draw its mask with another key: fold the number of the step into the key that fit is given. One key for the run repeats its "
+    "mask in every epoch, one key for an epoch in every batch, a key made inside in every run, and without a draw there is no dropout.",
 )
 def test_each_step_has_a_key_of_its_own(lab):
     # All rows are alike and nothing is learnt, so that a reported loss differs from another by its masks alone.
@@ -236,6 +237,9 @@ def test_each_step_has_a_key_of_its_own(lab):
     one_batch = lab.call("fit", *arguments((state, x[:BATCH], y[:BATCH], config, key), 0, 4))[1]
     two_batches = lab.call("fit", *arguments((state, x[: 2 * BATCH], y[: 2 * BATCH], config, key), 0, 1))[1]
     assert np.diff(np.sort([*one_batch, *two_batches])).min() > 5e-6
+    other = Key(key.impl, key.data[::-1] ^ np.uint32(1))
+    (another,) = lab.call("fit", *arguments((state, x[:BATCH], y[:BATCH], config, other), 0, 1))[1]
+    assert abs(another - one_batch[0]) > 5e-6
 
 
 @graded(
@@ -262,13 +266,13 @@ def test_resumed_run_is_the_run(lab):
     task="fit",
     title="A run that diverges stops",
     hint="A loss that is not finite should raise a FloatingPointError, as it did: the check was dear because it ran on each step, not because it "
-    "is wrong. Ask once an epoch, of what you read anyway.",
+    "is wrong. Ask once an epoch, of what you read anyway: asked at the end, the night is lost.",
 )
 def test_diverging_run_stops(lab):
     given = problem(lab)
     given[1][int(lab.rng.integers(ROWS)), 3] = np.nan
     with pytest.raises(StudentError) as caught:
-        lab.call("fit", *arguments(given))
+        lab.call("fit", *arguments(given, 0, EPOCHS_OF_A_NIGHT))
     assert caught.value.is_a("FloatingPointError")
 
 
