@@ -97,3 +97,18 @@ def gpu(
         f"Made {out}: {made.files} files of the project and {made.wheels} wheels, for Python {', '.join(made.pythons)} on {machine}. "
         "Its README.md says how to run it. It holds solutions and hidden asserts."
     )
+
+
+@app.command()
+def colab(
+    out: Annotated[Path, typer.Option(help="The folder to make.")],
+    package: Annotated[
+        str | None, typer.Option(help="What pip is to install: a requirement, or the address of a wheel.")
+    ] = None,
+    force: _Force = False,
+) -> None:
+    """Make the lessons and labs for Colab: each with one cell on top that installs the package."""
+    from traceonce.bundle.colab import bundle_colab
+
+    names = bundle_colab(out=out, package=package, force=force)
+    print(f"Made {out} with {len(names)} notebooks: its README.md says where they and the package go.")
