@@ -23,6 +23,8 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
+# The tools of the site have an environment of their own, with no JAX in it.
+SITE_PYTHON = ROOT / ".venv-site" / "bin" / "python"
 # A file of tests stays in one worker, because its fixtures are dear.
 WORKERS = ["-q", "--tb=short", "-n", "2", "--dist", "loadfile"]
 # nbval runs a fresh kernel for each notebook; loadscope keeps the cells of one notebook in one worker.
@@ -47,6 +49,7 @@ class Stage:
     **Arguments**
 
     - `pytest`: also report how many tests passed and which were skipped.
+    - `needs`: an environment that it runs in, made first where it is missing or old.
     - `beside`: it leaves a core idle (one process, or a browser to wait for), so that it runs beside the stage before it. Its
       output is shown when both are done.
     """
@@ -54,6 +57,7 @@ class Stage:
     name: str
     commands: tuple[tuple[str, ...], ...]
     pytest: bool = False
+    needs: str = ""
     beside: bool = False
 
 
@@ -85,7 +89,20 @@ STAGES = (
     Stage("notebooks", (_python("pytest", *NBVAL, "course", "solutions"),), pytest=True),
     # Other seeds at each run; they stand in the command that is shown.
     Stage("graders", (_python("traceonce", "author", "graders", f"--first-seed={secrets.randbelow(10**6)}"),)),
-    Stage("browser", (_python("pytest", "tests", "-m", "browser", "-q", "--tb=short"),), pytest=True, beside=True),
+    Stage(
+        "browser",
+        (_python("pytest", "tests", "-m", "browser", "--ignore=tests/site", "-q", "--tb=short"),),
+        pytest=True,
+        beside=True,
+    ),
+    # The site and the slides are built once, then looked at.
+    Stage(
+        "site",
+        ((str(SITE_PYTHON), "-m", "pytest", "tests/site", "-q", "--tb=short"),),
+        pytest=True,
+        needs="site",
+        beside=True,
+    ),
 )
 
 
@@ -114,6 +131,10 @@ def run(stage: Stage, folder: Path, output: IO[str] | None = None) -> Outcome:
     start = time.monotonic()
     # Answers that somebody recorded at their desk must not reach the stored outputs.
     environment = os.environ | {"TRACEONCE_PROGRESS": str(folder / f"{stage.name}-progress.json")}
+    made = ["sh", str(ROOT / "requirements" / "make_env.sh"), stage.needs]
+    if stage.needs and subprocess.run(made, stdout=output, stderr=subprocess.STDOUT, check=False).returncode != 0:
+        outcome.ok, outcome.failed = False, 1
+        return outcome
     for number, command in enumerate(stage.commands):
         report = folder / f"{stage.name}-{number}.xml"
         whole = (*command, f"--junitxml={report}") if stage.pytest else command

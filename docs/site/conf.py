@@ -35,6 +35,8 @@ html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
+# The reader's system decides between light and dark, until the reader does.
+html_context = {"default_mode": "auto"}
 html_theme_options: dict[str, Any] = {
     "use_download_button": False,
     "use_fullscreen_button": False,

@@ -81,7 +81,8 @@ def block_height(block: str) -> float:
 def output_height(output: dict[str, Any]) -> float:
     """How tall an output will be."""
     if picture := re.search(r'width="(\d+)" height="(\d+)"', output.get("data", {}).get("text/html", "")):
-        return max(150, min(460, float(picture[2]))) + GAP
+        width, height = map(float, picture.groups())
+        return max(150, min(460, 1184 * height / width)) + GAP  # it is drawn as wide as the slide
     return CODE_LINE * lines_of(output_text(output), CODE_WIDTH) + 16 + GAP
 
 

@@ -138,9 +138,21 @@ def _shown(number: int, raw: dict[str, Any]) -> Shown:
     if cell.kind == "code":
         outputs = list(_outputs(raw["outputs"]))
         cell.questions = tuple(question for output in outputs if (question := _question(output)))
-        cell.outputs = [output for output in outputs if not _question(output)]
+        cell.outputs = _merged([output for output in outputs if not _question(output)])
         cell.answers = tuple(name for output in outputs for name in _ANSWER.findall(output.get("text", "")))
     return cell
+
+
+def _merged(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Outputs with neighbouring lines of one stream in one piece."""
+    merged: list[dict[str, Any]] = []
+    for output in outputs:
+        last = merged[-1] if merged else {}
+        if output["output_type"] == "stream" == last.get("output_type") and output["name"] == last["name"]:
+            merged[-1] = {**last, "text": last["text"] + output["text"]}
+        else:
+            merged.append(output)
+    return merged
 
 
 def _outputs(stored: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -23,5 +23,12 @@ document.addEventListener("DOMContentLoaded", () => {
   title.after(button);
 });
 
+// The theme's switches in the list of pages have a picture and no name.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const summary of document.querySelectorAll(".bd-sidebar-primary li.has-children > details > summary")) {
+    summary.setAttribute("aria-label", `Pages below ${summary.closest("li").querySelector("a").textContent.trim()}`);
+  }
+});
+
 // Paper has no folds.
 window.addEventListener("beforeprint", () => setAll(true));
