@@ -96,7 +96,7 @@ def run_within(
 ) -> tuple[int | None, float]:
     """Run a command, its output into a file; the exit code (`None`: its time was over) and the seconds it took.
 
-    A command whose time is over is interrupted, so that it can still write its report, and killed with all it started ten
+    A command whose time is over is interrupted, so that it can still write its report, and killed with all it started 20
     seconds later.
     """
     start = time.monotonic()
@@ -113,7 +113,7 @@ def run_within(
             code = None
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+                process.wait(20)
             kill_session(process.pid)
             process.wait()
             if isinstance(reason, KeyboardInterrupt):
@@ -397,12 +397,12 @@ def main(arguments: list[str]) -> int:
             grader_stage(out, clock.left(), environment),
         ]
         told, results, runs = notebooks_stage(
-            course, asked.notebooks, out, clock.left(keep=10), environment, on_gpu and not asked.dry, workers
+            course, asked.notebooks, out, clock.left(keep=25), environment, on_gpu and not asked.dry, workers
         )
         stages.append(told)
         if not asked.notebooks:
             own = ["tests/observe", "-m", "not browser and not gpu", "-n", str(workers), "--dist", "loadfile"]
-            stages.append(tests_stage("instruments", own, out, clock.left(keep=5), environment))
+            stages.append(tests_stage("instruments", own, out, clock.left(keep=20), environment))
         print(write_report(out, facts, stages, results, runs))
         print(f"All of it is in {out}.")
         return 0 if all(stage.ok for stage in stages) else 1

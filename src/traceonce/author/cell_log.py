@@ -121,7 +121,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     report = yield
     cell = getattr(item, "cell", None)
-    if cell is not None and call.when == "call":
+    if cell is not None and (call.when == "call" or (call.when == "setup" and report.failed)):
         run = _run_of(item, cell, report)
         report.user_properties.append((_PROPERTY, json.dumps(asdict(run))))
     return report
@@ -129,10 +129,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def _run_of(item: Any, cell: Any, report: pytest.TestReport) -> CellRun:
     stored, now = by_kind(cell.outputs), by_kind(item.test_outputs or ())
+    if report.when == "setup":  # its kernel did not start
+        now = {"error": (report.longreprtext.strip().splitlines() or ["no reason is given"])[-1] + "\n"}
     measured = item.config.getoption("--on-gpu") and _needs_gpu(item)
     verdict: Verdict
     if report.failed:
-        verdict = "raised" if "error" in now and "error" not in stored else "differs"
+        raised = report.when == "setup" or ("error" in now and "error" not in stored)
+        verdict = "raised" if raised else "differs"
     elif measured:
         verdict = "measured"
     else:
@@ -157,7 +160,7 @@ def _run_of(item: Any, cell: Any, report: pytest.TestReport) -> CellRun:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     log = _LOG[0] if _LOG else None
     for name, value in report.user_properties:
-        if name == _PROPERTY and report.when == "call" and log is not None:
+        if name == _PROPERTY and report.when in ("setup", "call") and log is not None:
             with log.open("a", encoding="utf-8") as file:
                 file.write(f"{value}\n")
 
