@@ -180,8 +180,10 @@ progress()
 # %% [markdown]
 # ## Beside the lessons
 #
-# - [What do you know already?](inventory/inventory.ipynb) Twenty-four questions, before lesson 01 and after the last: what did the course
-#   change?
+# - [From PyTorch to JAX](torch_to_jax/torch_to_jax.ipynb): what you write in PyTorch, what it becomes, and the lesson that is about it. Both
+#   were run.
+# - [What do you know already?](inventory/inventory.ipynb): twenty-four questions, before lesson 01 and after the last. What did the
+#   course change?
 
 # %% [markdown]
 # ## How a lesson works

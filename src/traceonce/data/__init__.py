@@ -1,15 +1,27 @@
 """Data that the lessons and labs share. It lies in the package: no download, the same on a desk and in the grader."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Digits", "TorchDigits", "TorchRows", "digits", "torch_digits", "torch_rows"]
+__all__ = [
+    "Digits",
+    "TorchDigits",
+    "TorchHabits",
+    "TorchRows",
+    "digits",
+    "torch_digits",
+    "torch_habits",
+    "torch_rows",
+]
 
 _DIGITS = Path(__file__).with_name("optdigits_test.npz")
 _TORCH = Path(__file__).with_name("torch_digits.npz")
 _ROWS = Path(__file__).with_name("torch_rows.npz")
+_HABITS = Path(__file__).with_name("torch_habits.json")
 
 
 class Digits(NamedTuple):
@@ -131,3 +143,30 @@ def torch_rows() -> TorchRows:
             after=under("after/"),
             version=str(stored["version"]),
         )
+
+
+class TorchHabits(NamedTuple):
+    """What PyTorch printed for each row of the page `course/torch_to_jax`, recorded.
+
+    **Arguments**
+
+    - `code`: row -> the PyTorch code, as it was run.
+    - `printed`: row -> what it printed.
+    - `version`: of that PyTorch.
+    """
+
+    code: Mapping[str, str]
+    printed: Mapping[str, str]
+    version: str
+
+
+def torch_habits() -> TorchHabits:
+    """The recorded side of the page that sets PyTorch beside JAX. PyTorch is not needed.
+
+    ```python
+    torch_habits().printed["std"]       # "1.291"
+    ```
+    """
+    stored = json.loads(_HABITS.read_text("utf-8"))
+    code, printed = ({name: row[key] for name, row in stored["rows"].items()} for key in ("code", "printed"))
+    return TorchHabits(code, printed, stored["version"])
