@@ -1,17 +1,17 @@
-"""A class of thousands in one batch: mixed submissions, a kill in the middle, a resume, and the memory of every process of the grader.
+"""A class of thousands in one batch: mixed submissions, two kills on the way, resumes, and the memory of every process of the grader.
 
-    python benchmarks/soak.py [--submissions 2000] [--workers 2] [--lab lab01_pure_functions]
+    python benchmarks/soak.py [--submissions 2000] [--workers 2] [--lab lab01_pure_functions ...]
 
-The class is made of the lab's proof (the reference, other right answers, wrong ones, the untouched starter), of code that misbehaves in each
-way that a limit is for, and of 5 % files that are no notebook of the lab. When half is graded the whole command is killed with
-`SIGKILL`; the same command then grades the rest. Exit code 1 where a record is missing, has another status than its submission must get, a kept record
+The class is made of the labs' proofs (the reference, other right answers, wrong ones, the untouched starter), of code that misbehaves in each
+way that a limit is for, and of 5 % files that are no notebook of a lab. A lab that is named twice gets twice the share; by default three of four
+submissions are of the cheapest lab. When a third is graded the supervisor is killed with `SIGKILL`, and when two thirds are the whole command; each time the same
+command goes on. Exit code 1 where a record is missing, has another status than its submission must get, a kept record
 was made again, a process is left, or a process of the grader grows with the number of submissions.
 """
 
 import argparse
 import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -26,14 +26,13 @@ import psutil
 
 from traceonce.author.course import Course
 from traceonce.author.notebooks import dumps
-from traceonce.author.submissions import answers, as_notebook, is_solution, pick_labs
+from traceonce.author.submissions import Answer, answers, as_notebook, is_solution, pick_labs
 from traceonce.grade.lab import find_root
 
 TIME_LIMIT, MEMORY_LIMIT = 60, 768
-# What grows with the class in the command itself: each submission's record, for the reports about all.
-COMMAND_KB_A_SUBMISSION = 60
-# What helpers may gain over a whole run: caches that fill once.
-HELPER_MB = 24
+LABS = ["lab07_honest_timing"] * 3 + ["lab01_pure_functions"]
+# What a process may gain over a whole run, however long: caches that fill once.
+MOST_GROWTH_MB = 16
 _MB = 2**20
 
 # Code put before a right answer in its first cell, and the status that comes of it. On a busy machine the clock can come before the memory.
@@ -57,25 +56,38 @@ NO_NOTEBOOK = {
 }
 
 
-def make_class(folder: Path, lab: str, count: int) -> dict[str, set[str]]:
+@dataclass
+class _Proof:
+    """A lab's answers as notebooks, and the endless row of them."""
+
+    right: Answer
+    texts: dict[str, str]
+    honest: Iterator[Answer]
+
+    @classmethod
+    def of(cls, lab: str) -> "_Proof":
+        (pair,) = pick_labs(Course(find_root()), lab)
+        proof = list(answers(pair))
+        texts = {answer.name: dumps(as_notebook(pair, answer)) for answer in proof}
+        return cls(next(answer for answer in proof if answer.kind == "reference"), texts, itertools.cycle(proof))
+
+
+def make_class(folder: Path, labs: list[str], count: int) -> dict[str, set[str]]:
     """Write the submissions; by name, the statuses that each may get."""
-    (pair,) = pick_labs(Course(find_root()), lab)
-    proof = list(answers(pair))
-    texts = {answer.name: dumps(as_notebook(pair, answer)) for answer in proof}
-    right = next(answer for answer in proof if answer.kind == "reference")
-    honest = itertools.cycle(proof)
+    proofs = {lab: _Proof.of(lab) for lab in labs}
     bad, broken = itertools.cycle(MISBEHAVIOUR.items()), itertools.cycle(NO_NOTEBOOK.items())
     expected = {}
     for number in range(count):
-        name = f"s{number:05}"
+        name, lab = f"s{number:05}", labs[number % len(labs)]
+        proof = proofs[lab]
         path = folder / f"{name}_{lab}.ipynb"
         if number % 20 == 7:
             path.write_text(next(broken)[1], "utf-8")
             expected[path.stem] = {"malformed", "missing"}
             continue
         misbehaves = number % 25 == 11
-        answer = right if misbehaves else next(honest)
-        document = json.loads(texts[answer.name])
+        answer = proof.right if misbehaves else next(proof.honest)
+        document = json.loads(proof.texts[answer.name])
         cells = [cell for cell in document["cells"] if is_solution(cell["metadata"])]
         cells[0]["source"] = "".join(cells[0]["source"])  # a notebook on disk has it in lines
         if misbehaves:
@@ -120,8 +132,8 @@ def roles(command: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
             yield ("zygote" if "traceonce.grade.zygote" in line else "judge"), helper
 
 
-def watch(command: list[str], out: Path, stop_at: int | None) -> Watched:
-    """Run the command to its end, or to a kill when `stop_at` records are there."""
+def watch(command: list[str], out: Path, stop_at: int | None = None, victim: str = "command") -> Watched:
+    """Run the command to its end, or kill a process of it when `stop_at` records are there."""
     seen, started, before = Watched(), time.monotonic(), len(list(out.glob("*/record.json")))
     family: dict[int, psutil.Process] = {}
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
@@ -135,7 +147,7 @@ def watch(command: list[str], out: Path, stop_at: int | None) -> Watched:
             except psutil.NoSuchProcess:
                 pass  # it ended while it was looked at; the next look is at those that are there
             if stop_at is not None and done >= stop_at:
-                os.kill(process.pid, signal.SIGKILL)
+                next(one for role, one in roles(me) if role == victim).kill()
                 break
             time.sleep(0.5)
         process.wait()
@@ -180,8 +192,7 @@ def report(name: str, run: Watched) -> list[str]:
         print(
             f"  {role:<10} {early:7.1f} MB at a quarter, {late:7.1f} MB at the end: {a_submission:+6.1f} KB a submission"
         )
-        allowed = COMMAND_KB_A_SUBMISSION * between / 1024 + HELPER_MB if role == "command" else HELPER_MB
-        if late - early > allowed:
+        if late - early > MOST_GROWTH_MB:
             wrong.append(f"{name}: the {role} grew by {late - early:.0f} MB over {between} submissions")
     return wrong
 
@@ -190,14 +201,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--submissions", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--lab", default="lab01_pure_functions")
+    parser.add_argument(
+        "--lab", action="append", help="A lab of the mix; three parts lab 07 and one part lab 01 by default."
+    )
     options = parser.parse_args()
     if options.submissions < 20:
         parser.error("at least 20 submissions, so that there is one of each kind of file")
     with tempfile.TemporaryDirectory(prefix="traceonce-soak-") as name:
         place, out = Path(name, "class"), Path(name, "out")
         place.mkdir()
-        expected = make_class(place, options.lab, options.submissions)
+        expected = make_class(place, options.lab or LABS, options.submissions)
         limits = [
             "--time-limit",
             str(TIME_LIMIT),
@@ -207,14 +220,22 @@ def main() -> int:
             str(options.workers),
         ]
         command = [sys.executable, "-m", "traceonce", "grade", str(place), "--out", str(out), *limits]
-        first = watch(command, out, options.submissions // 2)
-        kept = {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/record.json")}
-        second = watch(command, out, None)
-        wrong = [*report("until the kill", first), *report("resumed", second), *verdicts(out, expected, kept)]
-        if second.returncode != 0:
-            wrong.append(f"the resumed command ended with exit code {second.returncode}")
+        wrong: list[str] = []
+        kept: dict[str, int] = {}
+        plan = (
+            ("to the supervisor's kill", 1, "supervisor", 3),
+            ("to the command's kill", 2, "command", -signal.SIGKILL),
+        )
+        for title, thirds, victim, code in (*plan, ("to the end", None, "", 0)):
+            run = watch(command, out, thirds and options.submissions * thirds // 3, victim)
+            wrong += report(title, run)
+            if run.returncode != code:
+                wrong.append(f"{title}: exit code {run.returncode}, and must be {code}")
+            if thirds:
+                kept = {path.parent.name: path.stat().st_mtime_ns for path in out.glob("*/record.json")} | kept
+        wrong += verdicts(out, expected, kept)
         statuses = Counter(json.loads(path.read_text("utf-8"))["status"] for path in out.glob("*/record.json"))
-        print(f"{len(expected)} submissions, {len(kept)} kept over the kill: {dict(sorted(statuses.items()))}")
+        print(f"{len(expected)} submissions, {len(kept)} kept over the kills: {dict(sorted(statuses.items()))}")
     for line in wrong:
         print(f"WRONG: {line}")
     print("ok" if not wrong else f"{len(wrong)} things are wrong")

@@ -13,7 +13,7 @@ from traceonce.grade.lab import load_lab, read_submission
 
 
 def grade(paths, out, **options):
-    return grade_paths(paths, out=out, root=tinylab.COURSE, **options)
+    return list(grade_paths(paths, out=out, root=tinylab.COURSE, **options))
 
 
 def test_reports_stand_beside_each_record(calm, out):

@@ -5,17 +5,15 @@ root, and nothing of the course around it.
 """
 
 import ast
-import secrets
 from pathlib import Path
 
 from traceonce.bundle.output import Part
 from traceonce.errors import TraceOnceError, UsageError
+from traceonce.grade import kept
 from traceonce.grade.batch import graded_marks, hidden_file
 from traceonce.grade.lab import lab_names, load_lab
 
 SEED = "seed"
-_SEED_BYTES = 32
-_FEWEST_CHARACTERS = 16
 
 
 def files_of(lab: str, root: Path) -> dict[str, Part]:
@@ -37,16 +35,8 @@ def new_seed(seed_file: Path | None) -> Part:
     **Raises**: `UsageError` for a file that holds none.
     """
     if seed_file is None:
-        return Part.text(secrets.token_hex(_SEED_BYTES) + "\n", 0o600)
-    try:
-        seed = seed_file.read_bytes().strip()
-    except OSError as error:
-        raise UsageError(f"The seed file {seed_file} cannot be read ({error.strerror}): name another.") from error
-    if len(seed) < _FEWEST_CHARACTERS:
-        raise UsageError(
-            f"The seed in {seed_file} is shorter than {_FEWEST_CHARACTERS} characters, so it could be guessed: make it longer."
-        )
-    return Part(seed + b"\n", 0o600)
+        return Part.text(kept.new_seed(), 0o600)
+    return Part(kept.read_seed(seed_file, UsageError) + b"\n", 0o600)
 
 
 def read_seed(folder: Path) -> bytes:

@@ -2,30 +2,27 @@
 
 import ast
 import contextlib
-import fcntl
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import re
-import secrets
-import subprocess
-import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import platformdirs
 
 from traceonce.errors import TraceOnceError, UsageError
-from traceonce.grade import reports
 from traceonce.grade.compiled import functions_of
+from traceonce.grade.kept import FORMATS, Kept, held, seed_of
 from traceonce.grade.lab import Lab, Submission, find_root, lab_names, load_lab, read_submission
 from traceonce.grade.progress import Progress
-from traceonce.grade.record import Maker, Record, record_unread, write_atomically
+from traceonce.grade.record import Maker, Record, record_unread
 from traceonce.grade.stopping import stop_on_signals
-from traceonce.grade.summary import summary_html
+from traceonce.grade.supervised import Supervised
 from traceonce.grade.supervisor import RUN_AGAIN
 from traceonce.sandbox.handle import NAMESPACES, refuse_unknown_tier
 from traceonce.sandbox.limits import Limits
@@ -33,11 +30,6 @@ from traceonce.sandbox.limits import Limits
 if TYPE_CHECKING:
     from traceonce.grade.cluster_address import Cluster
 
-RUN_SUPERVISOR = (sys.executable, "-P", "-s", "-m", "traceonce.grade.supervisor")
-
-FORMATS = ("gradescope", "junit", "csv", "feedback", "summary")
-
-_SEED_BYTES = 32
 _FEW = 2
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SEPARATORS = " _-."
@@ -99,35 +91,82 @@ def grade_submissions(
 
     **Raises**: `TraceOnceError` where the sandbox cannot be built or the supervisor ends early.
     """
-    limits = limits or Limits()
-    root = root or find_root()
-    pending: dict[str, Work] = {}
-    source = iter(works)
-    labs: set[str] = set()
-    with _supervisor(workers, seed, compiled_folder() if share_compiled else None, tier) as (say, answers):
-        exhausted = False
-        while True:
-            while not exhausted and len(pending) < 2 * workers:
-                work = next(source, None)
-                if work is None:
-                    exhausted = True
-                elif not work.gradable:
-                    yield unread(work, seed, limits, root, tier)
-                else:
-                    if work.id in pending:
-                        raise UsageError(f"Two submissions are named {work.id!r}: give each a name of its own.")
-                    pending[work.id] = work
-                    lab = lab_request(work, root)
-                    if lab["digest"] not in labs:
-                        labs.add(lab["digest"])
-                        say({"lab": lab})
-                    say({"job": job_of(work, limits, root) | {"lab": lab["digest"]}})
-            if not pending:
-                say({"finish": True})
-                return
-            result = next(answers)
-            work = pending.pop(result["id"])
+    setup = {
+        "workers": workers,
+        "seed": hashlib.sha256(seed).hexdigest(),
+        "compiled": compiled_folder() if share_compiled else None,
+        "tier": tier,
+    }
+    limits, root = limits or Limits(), root or find_root()
+    with Supervised(setup) as supervised:
+        yield from records_from(_Here(supervised, workers, limits, root), works, seed, limits, root, tier)
+
+
+class Grader(Protocol):
+    """Something that takes submissions and gives results, in no fixed order."""
+
+    @property
+    def open(self) -> int:
+        """How many it has and has given no result for."""
+
+    def has_room(self) -> bool:
+        """Whether another one would be started soon."""
+
+    def give(self, work: Work) -> None:
+        """Take one that is gradable."""
+
+    def wait(self) -> Iterator[tuple[Work, dict[str, Any]]]:
+        """Let a moment pass, or until something happens; results that came."""
+
+
+def records_from(
+    grader: Grader, works: Iterable[Work], seed: bytes, limits: Limits, root: Path, tier: str
+) -> Iterator[Record]:
+    """Keep a grader busy, and make a record of each submission: of those that cannot be graded without it."""
+    source, exhausted = iter(works), False
+    while True:
+        while not exhausted and grader.has_room():
+            work = next(source, None)
+            if work is None:
+                exhausted = True
+            elif not work.gradable:
+                yield unread(work, seed, limits, root, tier)
+            else:
+                grader.give(work)
+        if exhausted and not grader.open:
+            return
+        for work, result in grader.wait():
             yield record_of(work, result, seed, limits, root, tier)
+
+
+class _Here:
+    """The `Grader` of this machine."""
+
+    def __init__(self, supervised: Supervised, workers: int, limits: Limits, root: Path) -> None:
+        self.supervised, self.workers, self.limits, self.root = supervised, workers, limits, root
+        self.pending: dict[str, Work] = {}
+
+    @property
+    def open(self) -> int:
+        return len(self.pending)
+
+    def has_room(self) -> bool:
+        return len(self.pending) < 2 * self.workers
+
+    def give(self, work: Work) -> None:
+        if work.id in self.pending:
+            raise UsageError(f"Two submissions are named {work.id!r}: give each a name of its own.")
+        self.pending[work.id] = work
+        self.supervised.ask(lab_request(work, self.root), job_of(work, self.limits, self.root))
+
+    def wait(self) -> Iterator[tuple[Work, dict[str, Any]]]:
+        answer = self.supervised.answer()
+        if "fatal" in answer:
+            raise TraceOnceError(answer["fatal"])
+        if not answer:
+            raise TraceOnceError(f"The grader's supervisor ended early: {RUN_AGAIN}")
+        if "result" in answer:
+            yield self.pending.pop(answer["result"]["id"]), answer["result"]
 
 
 def record_of(work: Work, result: Mapping[str, Any], seed: bytes, limits: Limits, root: Path, tier: str) -> Record:
@@ -198,61 +237,6 @@ def job_of(work: Work, limits: Limits, root: Path) -> dict[str, Any]:
     }
 
 
-@contextlib.contextmanager
-def _supervisor(
-    workers: int, seed: bytes, compiled: str | None, tier: str
-) -> Iterator[tuple[Any, Iterator[dict[str, Any]]]]:
-    """A running supervisor: a function that sends it a request, and its answers."""
-    # A session of its own: an interrupt at the terminal is for the one who can decide what to keep.
-    process = subprocess.Popen(
-        RUN_SUPERVISOR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    to_supervisor, from_supervisor = process.stdin, process.stdout
-
-    def say(request: dict[str, Any]) -> None:
-        try:
-            to_supervisor.write(json.dumps(request) + "\n")
-            to_supervisor.flush()
-        except BrokenPipeError as error:
-            raise _ended_early() from error
-
-    def answers() -> Iterator[dict[str, Any]]:
-        for line in from_supervisor:
-            answer = json.loads(line)
-            if "fatal" in answer:
-                raise TraceOnceError(answer["fatal"])
-            if "result" in answer:
-                yield answer["result"]
-        raise _ended_early()
-
-    try:
-        say(
-            {
-                "setup": {
-                    "workers": workers,
-                    "seed": hashlib.sha256(seed).hexdigest(),
-                    "compiled": compiled,
-                    "tier": tier,
-                }
-            }
-        )
-        yield say, answers()
-    except BaseException:
-        process.kill()
-        raise
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            to_supervisor.close()
-        process.wait()
-        from_supervisor.close()
-
-
-def _ended_early() -> TraceOnceError:
-    return TraceOnceError(f"The grader's supervisor ended early: {RUN_AGAIN}")
-
-
 def _key(work: Work, seed: bytes, limits: Limits, root: Path, tier: str) -> str:
     """A digest of all that a record depends on: where it is the same, the work is not done again."""
     diagnoses = [asdict(found) for found in work.read.diagnoses]
@@ -294,7 +278,7 @@ def find_notebooks(paths: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
         raise UsageError("There is no notebook (.ipynb) at the given paths.")
 
 
-def name_submission(relative: Path, taken: Mapping[str, Any]) -> str:
+def name_submission(relative: Path, taken: Container[str]) -> str:
     """A file name for the records of a submission, and no two alike."""
     plain = "__".join(relative.with_suffix("").parts)
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", plain).lstrip(".-_")[:80] or "notebook"
@@ -327,7 +311,7 @@ def grade_paths(
     root: Path | None = None,
     cluster: "Cluster | None" = None,
     tier: str = NAMESPACES,
-) -> list[Record]:
+) -> Kept:
     """Grade notebooks and folders of them; records and reports go to `out`. What was graded before is not graded again.
 
     **Arguments**
@@ -349,29 +333,25 @@ def grade_paths(
     limits = Limits.for_submission(seconds=time_limit, memory_mb=memory_limit)
     fixed = load_lab(lab, root=root) if lab else None
     notebooks = list(find_notebooks(paths))
-    with _folder(out) as folder:
-        seed = _seed(seed_file, folder)
-        works = _works(notebooks, fixed, root)
-        records: dict[str, Record] = {}
-        todo = []
-        for work in works:
-            kept = _kept(folder, work.id, _key(work, seed, limits, root, tier))
-            if kept:
-                records[work.id] = kept
-            else:
-                todo.append(work)
-        # For one or two submissions, running the reference first would cost more than it saves.
-        shared = len(todo) > _FEW
-        with Progress(total=len(works), done=len(records)) as progress, stop_on_signals() as stop:
+    with held(out) as folder:
+        seed = seed_of(folder, seed_file)
+        records = Kept(folder)
+        with Progress(total=len(notebooks)) as progress, stop_on_signals() as stop:
+            todo = _to_grade(
+                notebooks, fixed, root, records, progress, lambda work: _key(work, seed, limits, root, tier)
+            )
+            # For one or two submissions, running the reference first would cost more than it saves.
+            first = list(itertools.islice(todo, _FEW + 1))
+            works, shared = itertools.chain(first, todo), len(first) > _FEW
             if cluster is None:
                 stream = grade_submissions(
-                    todo, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared, tier=tier
+                    works, seed=seed, limits=limits, workers=workers, root=root, share_compiled=shared, tier=tier
                 )
             else:
                 from traceonce.grade.cluster import grade_on_cluster  # importing Dask takes a second
 
                 stream = grade_on_cluster(
-                    todo,
+                    works,
                     cluster=cluster,
                     seed=seed,
                     limits=limits,
@@ -383,25 +363,25 @@ def grade_paths(
             try:
                 # Closed whatever happens, so that nothing is graded on while the reports are written.
                 with contextlib.closing(stream):
-                    while True:
+                    while first:
                         with stop.waiting():
                             record = next(stream, None)
                         if record is None:
                             break
-                        _write_record(folder, record, formats)
-                        records[record.submission] = record
+                        records.write(record, formats)
+                        records.count(record)
                         progress.show(record)
             except BaseException:
-                _write_reports_if_possible(folder, records, formats)
+                records.write_reports_if_possible(formats)
                 raise
-            _write_reports(folder, _earlier(folder, records) | records, formats)
-        progress.summarise(list(records.values()), folder)
-    if defects := [record for record in records.values() if record.defect]:
-        first = defects[0]
+            records.write_reports(formats)
+        progress.summarise(records.statuses, folder)
+    if records.defects:
+        name, defect = next(iter(records.defects.items()))
         raise TraceOnceError(
-            f"The grader failed on {len(defects)} of {len(records)} submissions, first {first.submission}: {first.defect}"
+            f"The grader failed on {len(records.defects)} of {len(records)} submissions, first {name}: {defect}"
         )
-    return [records[work.id] for work in works]
+    return records
 
 
 def _check_usage(formats: tuple[str, ...], time_limit: float, memory_limit: int, tier: str) -> None:
@@ -427,131 +407,27 @@ def _check_environment(cluster: "Cluster | None") -> None:
         )
 
 
-def _works(notebooks: list[tuple[Path, Path]], fixed: Lab | None, root: Path) -> list[Work]:
-    works: dict[str, Work] = {}
+def _to_grade(
+    notebooks: list[tuple[Path, Path]],
+    fixed: Lab | None,
+    root: Path,
+    records: Kept,
+    progress: Progress,
+    key: Callable[[Work], str],
+) -> Iterator[Work]:
+    """Read the notebooks one by one, name each in `records`, and give those that have no record yet."""
+    taken: set[str] = set()
     labs: dict[str, Lab] = {fixed.name: fixed} if fixed else {}
     for path, relative in notebooks:
         read = read_submission(path, fixed, root=root)
         if read.lab and read.gradable and read.lab not in labs:
             labs[read.lab] = load_lab(read.lab, root=root)
-        name = name_submission(relative, works)
-        works[name] = Work(name, student_of(relative, read.lab or ""), read, labs.get(read.lab or ""))
-    return list(works.values())
-
-
-@contextlib.contextmanager
-def _folder(out: Path) -> Iterator[Path]:
-    """The output folder, made and held: one grader at a time writes to it."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = os.open(out / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise TraceOnceError(
-            f"The folder {out} cannot be written to ({error.strerror}): choose another --out."
-        ) from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield out
-    except BlockingIOError as error:
-        raise TraceOnceError(f"Another grader is writing to {out}: wait for it, or choose another --out.") from error
-    finally:
-        os.close(lock)
-
-
-def _seed(seed_file: Path | None, folder: Path) -> bytes:
-    """The secret seed: from the file, or made once for the folder."""
-    path = seed_file or folder / "seed"
-    if seed_file is None and not path.exists():
-        if next(folder.glob("*/record.json"), None) is not None:
-            raise TraceOnceError(
-                f"There are records in {folder} and the seed that they were made with is gone: put it back as {path}, name it with "
-                "--seed-file, or choose another --out."
-            )
-        try:
-            write_atomically(path, secrets.token_hex(_SEED_BYTES) + "\n", mode=0o600)
-        except OSError as error:
-            raise TraceOnceError(
-                f"The seed {path} cannot be written ({error.strerror}): make room, or choose another --out."
-            ) from error
-    try:
-        seed = path.read_bytes().strip()
-    except OSError as error:
-        raise TraceOnceError(f"The seed file {path} cannot be read ({error.strerror}): name another.") from error
-    if len(seed) < 16:
-        raise TraceOnceError(
-            f"The seed in {path} is shorter than 16 characters, so it could be guessed: make it longer."
-        )
-    return seed
-
-
-def _kept(folder: Path, name: str, key: str) -> Record | None:
-    """The record of an earlier run, where it was made from the same things and is a grade."""
-    try:
-        record = Record.from_json((folder / name / "record.json").read_text("utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
-    return record if record and record.key == key and not record.defect else None
-
-
-def _earlier(folder: Path, records: Mapping[str, Record]) -> dict[str, Record]:
-    """Records of earlier runs that lie in the folder, `records` left out: the reports about all are about them too.
-
-    **Raises**: `TraceOnceError` for a record that cannot be read: the reports would be silent about somebody.
-    """
-    found = {}
-    for path in sorted(folder.glob("*/record.json")):
-        if path.parent.name in records:
-            continue
-        try:
-            record = Record.from_json(path.read_text("utf-8", "replace"))
-        except OSError as error:
-            raise TraceOnceError(
-                f"The record {path} cannot be read ({error.strerror}): make it readable, or remove it."
-            ) from error
-        if record is not None and record.submission == path.parent.name:
-            found[record.submission] = record
-    return found
-
-
-def _write_record(folder: Path, record: Record, formats: tuple[str, ...]) -> None:
-    """Reports first, the record last: where the record is, all of it is."""
-    place = folder / record.submission
-    try:
-        place.mkdir(exist_ok=True)
-        if "gradescope" in formats:
-            write_atomically(place / "results.json", reports.gradescope(record))
-        if "feedback" in formats:
-            write_atomically(place / "feedback.txt", reports.feedback_text(record))
-            write_atomically(place / "feedback.html", reports.feedback_html(record))
-        write_atomically(place / "record.json", record.to_json())
-    except OSError as error:
-        raise TraceOnceError(
-            f"The record of {record.submission} cannot be written ({error.strerror}): make room in {folder} and run the "
-            "command again; finished records are kept."
-        ) from error
-
-
-def _write_reports(folder: Path, records: Mapping[str, Record], formats: tuple[str, ...]) -> None:
-    """The files that are about all submissions."""
-    rows = sorted(records.values(), key=lambda record: (record.lab, record.student, record.submission))
-    for wanted, name, make in _OF_ALL:
-        if wanted in formats:
-            try:
-                write_atomically(folder / name, make(rows))
-            except OSError as error:
-                raise TraceOnceError(f"{folder / name} cannot be written ({error.strerror}): make room.") from error
-
-
-def _write_reports_if_possible(folder: Path, records: dict[str, Record], formats: tuple[str, ...]) -> None:
-    """Bring the reports up to date after a batch that ended early. What ended it is what is told, not this."""
-    try:
-        _write_reports(folder, _earlier(folder, records) | records, formats)
-    except TraceOnceError as error:
-        print(f"traceonce: {error}", file=sys.stderr)
-
-
-_OF_ALL: tuple[tuple[str, str, Callable[[list[Record]], str]], ...] = (
-    ("csv", "grades.csv", reports.grades_csv),
-    ("junit", "junit.xml", reports.junit),
-    ("summary", "summary.html", summary_html),
-)
+        name = name_submission(relative, taken)
+        taken.add(name)
+        records.names.append(name)
+        work = Work(name, student_of(relative, read.lab or ""), read, labs.get(read.lab or ""))
+        if kept := records.find(name, key(work)):
+            records.count(kept)
+            progress.skip()
+        else:
+            yield work

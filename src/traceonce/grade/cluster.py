@@ -19,7 +19,7 @@ from distributed import Client, Future, Security
 
 from traceonce.errors import TraceOnceError
 from traceonce.grade import remote
-from traceonce.grade.batch import Work, hidden_file, job_of, lab_request, record_of, unread
+from traceonce.grade.batch import Work, hidden_file, job_of, lab_request, records_from
 from traceonce.grade.cluster_address import Cluster
 from traceonce.grade.record import Record
 from traceonce.grade.supervisor import RUN_AGAIN, empty_result
@@ -93,23 +93,9 @@ def grade_on_cluster(
             "share_compiled": share_compiled,
             "tier": tier,
         }
-        dispatcher = _Dispatcher(client, setup, tell)
-        source = iter(works)
+        dispatcher = _Dispatcher(client, setup, tell, limits, root)
         try:
-            exhausted = False
-            while True:
-                while not exhausted and dispatcher.has_room():
-                    work = next(source, None)
-                    if work is None:
-                        exhausted = True
-                    elif not work.gradable:
-                        yield unread(work, seed, limits, root, tier)
-                    else:
-                        dispatcher.give(_Task.of(work, limits, root))
-                if exhausted and not dispatcher.open:
-                    return
-                for task, result in dispatcher.wait():
-                    yield record_of(task.work, result, seed, limits, root, tier)
+            yield from records_from(dispatcher, works, seed, limits, root, tier)
         finally:
             dispatcher.close()
 
@@ -130,7 +116,7 @@ class _Task:
         lab = lab_request(work, root)
         file = hidden_file(root, work.lab.name)
         text = file.read_text("utf-8") if file.is_file() else None
-        return cls(work, lab, (file.name, text), job_of(work, limits, root) | {"lab": lab["digest"]})
+        return cls(work, lab, (file.name, text), job_of(work, limits, root))
 
 
 @dataclass
@@ -143,10 +129,12 @@ class _Worker:
 
 
 class _Dispatcher:
-    """Knows which workers may be used, gives them tasks, and notices those that go away."""
+    """The `batch.Grader` of a cluster: knows which workers may be used, gives them tasks, and notices those that go away."""
 
-    def __init__(self, client: Client, setup: dict[str, Any], tell: Callable[[str], None]) -> None:
-        self.client, self.setup, self.tell = client, setup, tell
+    def __init__(
+        self, client: Client, setup: dict[str, Any], tell: Callable[[str], None], limits: Limits, root: Path
+    ) -> None:
+        self.client, self.setup, self.tell, self.limits, self.root = client, setup, tell, limits, root
         self.here = remote.facts()
         self.events: queue.SimpleQueue[tuple[str, str, Future]] = queue.SimpleQueue()
         self.workers: dict[str, _Worker] = {}
@@ -161,12 +149,12 @@ class _Dispatcher:
         """Whether another task would be started soon."""
         return len(self.waiting) < max(1, sum(worker.slots - len(worker.flying) for worker in self.workers.values()))
 
-    def give(self, task: _Task) -> None:
-        """Take a task on."""
+    def give(self, work: Work) -> None:
+        """Take a submission on."""
         self.open += 1
-        self.waiting.append(task)
+        self.waiting.append(_Task.of(work, self.limits, self.root))
 
-    def wait(self) -> Iterator[tuple[_Task, dict[str, Any]]]:
+    def wait(self) -> Iterator[tuple[Work, dict[str, Any]]]:
         """Let a moment pass, or until something happens; results that came."""
         if time.monotonic() - self.last_look >= _LOOK_SECONDS:
             self._look()
@@ -293,7 +281,7 @@ class _Dispatcher:
                 name = f"{worker.address} {key}"
                 future.add_done_callback(lambda done, name=name: self.events.put(("done", name, done)))
 
-    def _finish(self, name: str, future: Future) -> Iterator[tuple[_Task, dict[str, Any]]]:
+    def _finish(self, name: str, future: Future) -> Iterator[tuple[Work, dict[str, Any]]]:
         """A task's result; or its next try, where its worker or its supervisor came to an end."""
         address, key = name.split()
         worker = self.workers.get(address)
@@ -303,13 +291,13 @@ class _Dispatcher:
         answer: dict[str, Any] = future.result() if future.status == "finished" else {"lost": _why(future)}
         if "result" in answer:
             self.open -= 1
-            yield task, answer["result"]
+            yield task.work, answer["result"]
         elif task.tries < _MOST_TRIES:
             self.waiting.appendleft(task)
         else:
             self.open -= 1
             defect = f"{_MOST_TRIES} workers were lost while they graded it; the last: {answer['lost']}"
-            yield task, empty_result(task.work.id, defect)
+            yield task.work, empty_result(task.work.id, defect)
 
 
 def _why(future: Future) -> str:

@@ -1,8 +1,7 @@
 """What `traceonce grade` shows while it works: a bar on a terminal, a line a submission elsewhere."""
 
 import sys
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -20,11 +19,11 @@ class Progress:
 
     **Arguments**
 
-    - `total`: submissions; `done`: those that were graded before.
+    - `total`: submissions.
     """
 
-    def __init__(self, *, total: int, done: int) -> None:
-        self.total, self.done, self.kept = total, done, done
+    def __init__(self, *, total: int) -> None:
+        self.total, self.done, self.kept = total, 0, 0
         self.bar: Bar | None = None
         self.task = TaskID(0)
 
@@ -33,13 +32,20 @@ class Progress:
         if console.is_terminal:
             columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
             self.bar = Bar(*columns, console=console)
-            self.task = self.bar.add_task("grading", total=self.total, completed=self.done)
+            self.task = self.bar.add_task("grading", total=self.total)
             self.bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.bar:
             self.bar.stop()
+
+    def skip(self) -> None:
+        """Count a submission that was graded before."""
+        self.done += 1
+        self.kept += 1
+        if self.bar:
+            self.bar.advance(self.task)
 
     def show(self, record: Record) -> None:
         """Show one more record."""
@@ -59,10 +65,9 @@ class Progress:
         else:
             print(sentence, file=sys.stderr, flush=True)
 
-    def summarise(self, records: Sequence[Record], folder: Path) -> None:
+    def summarise(self, counts: Mapping[str, int], folder: Path) -> None:
         """The last lines: how many of which status, and where everything is."""
-        counts = Counter(record.status for record in records)
         parts = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         kept = f" ({self.kept} unchanged since an earlier run)" if self.kept else ""
-        print(f"{len(records)} submission{'' if len(records) == 1 else 's'}{kept}: {parts}.", file=sys.stderr)
+        print(f"{self.done} submission{'' if self.done == 1 else 's'}{kept}: {parts}.", file=sys.stderr)
         print(f"Records and reports are in {folder}.", file=sys.stderr)

@@ -2,9 +2,8 @@
 
 import json
 import os
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,11 +54,6 @@ class AssertRecord:
     reason: str = ""
     where: StudentLine | None = None
     note: str = ""
-
-    def __post_init__(self) -> None:
-        # A class's records are all in memory for the reports: what is the same in each is there once.
-        for name in ("name", "task", "title", "hint", "why", "reason"):
-            object.__setattr__(self, name, sys.intern(getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -147,12 +141,12 @@ def _with_sections(form: dict[str, Any]) -> dict[str, Any]:
     return form | {"sections": tuple(Section(**part) for part in form["sections"])}
 
 
-def write_atomically(path: Path, text: str, *, mode: int = 0o644) -> None:
-    """Write a file so that a reader, or a run after a crash, finds the whole of it or nothing."""
+def write_atomically(path: Path, text: str | Iterable[str], *, mode: int = 0o644) -> None:
+    """Write a file so that a reader, or a run after a crash, finds the whole of it or nothing; text in parts is never held as a whole."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, mode)

@@ -6,19 +6,17 @@ Everything that crosses is text, numbers, lists and dicts; errors come back as s
 """
 
 import hashlib
-import json
 import platform
-import subprocess
 import tempfile
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from traceonce.grade.batch import RUN_SUPERVISOR, compiled_folder
+from traceonce.grade.batch import compiled_folder
+from traceonce.grade.supervised import Supervised
 
 IDLE_SECONDS = 900.0
 """A supervisor that has had nothing to do for so long is ended: whoever wanted it may have been killed."""
@@ -106,19 +104,15 @@ class _Grader:
 
         self.batch: str = setup["batch"]
         self.waiting: dict[str, Future[dict[str, Any]]] = {}
-        self.labs: set[str] = set()
         self.over = ""
         self.used = time.monotonic()
         self.lock = threading.Lock()
         # For this user alone, and in the worker's own folder: Dask removes what a killed worker left behind.
         self.folder = tempfile.TemporaryDirectory(prefix="hidden-", dir=get_worker().local_directory)
-        self.process = subprocess.Popen(
-            RUN_SUPERVISOR, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
         compiled = compiled_folder() if setup["share_compiled"] else None
         known = {name: setup[name] for name in ("workers", "seed", "tier")}
-        self._say({"setup": known | {"compiled": compiled}})
-        first = self._answer()
+        self.supervised = Supervised(known | {"compiled": compiled})
+        first = self.supervised.answer()
         if "ready" not in first:
             self.end(first.get("fatal") or "its supervisor ended at its start")
             raise _NoGrader(self.over)
@@ -132,10 +126,7 @@ class _Grader:
             if self.over:
                 raise _NoGrader(self.over)
             self.waiting[job["id"]] = answer
-            if lab["digest"] not in self.labs:
-                self.labs.add(lab["digest"])
-                self._say({"lab": lab})
-            self._say({"job": job | {"hidden": self._place(*hidden)}})
+            self.supervised.ask(lab, job | {"hidden": self._place(*hidden)})  # that it has ended, `_listen` hears
         return answer.result()
 
     def _place(self, name: str, text: str | None) -> str:
@@ -148,19 +139,8 @@ class _Grader:
             path.write_text(text, "utf-8")
         return str(path)
 
-    def _say(self, request: dict[str, Any]) -> None:
-        assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # it has ended: `_listen` hears of that, and tells everybody who waits
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        return dict(json.loads(line)) if line else {}
-
     def _listen(self) -> None:
-        while answer := self._answer():
+        while answer := self.supervised.answer():
             if "fatal" in answer:
                 break
             self.used = time.monotonic()
@@ -182,8 +162,7 @@ class _Grader:
                 return
             self.over = why
             waiting, self.waiting = self.waiting, {}
-        self.process.kill()
-        self.process.wait()
+        self.supervised.kill()
         self.folder.cleanup()
         for answer in waiting.values():
             answer.set_exception(_NoGrader(why))

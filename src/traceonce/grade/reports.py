@@ -14,7 +14,7 @@ import os
 import re
 import textwrap
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
@@ -87,12 +87,15 @@ def gradescope(record: Record) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def grades_csv(records: Iterable[Record]) -> str:
-    """One row a submission, in nbgrader's columns."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, restval="", lineterminator="\n")
+def grades_csv(records: Iterable[Record]) -> Iterator[str]:
+    """One row a submission, in nbgrader's columns; given line by line."""
+    line = io.StringIO()
+    writer = csv.DictWriter(line, CSV_COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
     for record in records:
+        yield line.getvalue()
+        line.seek(0)
+        line.truncate()
         writer.writerow(
             {
                 "assignment": record.lab,
@@ -103,38 +106,43 @@ def grades_csv(records: Iterable[Record]) -> str:
                 "max_score": record.max_score,
             }
         )
-    return text.getvalue()
+    yield line.getvalue()
 
 
-def junit(records: Iterable[Record]) -> str:
-    """JUnit XML: a suite for each submission, a case for each hidden assert. A submission that was not run is an error."""
-    root = ET.Element("testsuites", name="traceonce grade")
+def junit(records: Iterable[Record]) -> Iterator[str]:
+    """JUnit XML: a suite for each submission, a case for each hidden assert. A submission that was not run is an error. Given suite by suite."""
+    yield "<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\"traceonce grade\">\n"
     for record in records:
-        failed = sum(found.outcome == "failed" for found in record.asserts)
-        unchecked = sum(found.outcome == "unchecked" for found in record.asserts)
-        suite = ET.SubElement(
-            root,
-            "testsuite",
-            name=_xml(f"{record.submission}: {record.lab}"),
-            tests=str(len(record.asserts) or 1),
-            failures=str(failed),
-            errors=str(0 if record.asserts else 1),
-            skipped=str(unchecked),
-            time=f"{record.seconds:.3f}",
+        suite = _suite(record)
+        ET.indent(suite)
+        yield ET.tostring(suite, encoding="unicode") + "\n"
+    yield "</testsuites>\n"
+
+
+def _suite(record: Record) -> ET.Element:
+    failed = sum(found.outcome == "failed" for found in record.asserts)
+    unchecked = sum(found.outcome == "unchecked" for found in record.asserts)
+    suite = ET.Element(
+        "testsuite",
+        name=_xml(f"{record.submission}: {record.lab}"),
+        tests=str(len(record.asserts) or 1),
+        failures=str(failed),
+        errors=str(0 if record.asserts else 1),
+        skipped=str(unchecked),
+        time=f"{record.seconds:.3f}",
+    )
+    for found in record.asserts:
+        case = ET.SubElement(
+            suite, "testcase", classname=_xml(f"{record.submission}.{found.task}"), name=_xml(found.title)
         )
-        for found in record.asserts:
-            case = ET.SubElement(
-                suite, "testcase", classname=_xml(f"{record.submission}.{found.task}"), name=_xml(found.title)
-            )
-            if found.outcome != "passed":
-                kind = "failure" if found.outcome == "failed" else "skipped"
-                lines = _assert_lines(found, record)
-                ET.SubElement(case, kind, message=_xml(lines[0] if lines else "")).text = _xml("\n".join(lines))
-        if not record.asserts:
-            case = ET.SubElement(suite, "testcase", classname=_xml(record.submission), name=record.status)
-            ET.SubElement(case, "error", message=record.status).text = _xml("\n".join(_summary_lines(record)))
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+        if found.outcome != "passed":
+            kind = "failure" if found.outcome == "failed" else "skipped"
+            lines = _assert_lines(found, record)
+            ET.SubElement(case, kind, message=_xml(lines[0] if lines else "")).text = _xml("\n".join(lines))
+    if not record.asserts:
+        case = ET.SubElement(suite, "testcase", classname=_xml(record.submission), name=record.status)
+        ET.SubElement(case, "error", message=record.status).text = _xml("\n".join(_summary_lines(record)))
+    return suite
 
 
 def _xml(text: str) -> str:

@@ -4,9 +4,10 @@ For the teacher. It names no student, and holds no more of a hidden assert than 
 """
 
 import html
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 
 from traceonce.grade.record import Record
 from traceonce.grade.reports import page
@@ -40,43 +41,60 @@ class AssertCount:
         return self.passed + self.failed + self.unchecked
 
 
-def count_asserts(records: Iterable[Record]) -> list[AssertCount]:
-    """Outcomes of each assert, the one that fails most often first."""
-    found: dict[tuple[str, str], tuple[str, str, Counter[str]]] = {}
-    for record in records:
+@dataclass
+class LabCount:
+    """What is counted of one lab's submissions; nothing of a single one is kept."""
+
+    total: int = 0
+    graded: int = 0
+    most: float = 0.0
+    statuses: Counter[str] = field(default_factory=Counter)
+    shares: Counter[int] = field(default_factory=Counter)
+    asserts: dict[tuple[str, str], tuple[str, str, Counter[str]]] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        """Count one more. A record that is no grade counts among the endings alone."""
+        self.total += 1
+        self.statuses[record.status] += 1
+        if record.defect:
+            return
+        self.graded += 1
+        self.most = max(self.most, record.max_score)
+        if record.max_score:
+            self.shares[_tenth(record.score / record.max_score)] += 1
         for one in record.asserts:
-            _, _, outcomes = found.setdefault((one.task, one.name), (one.title, one.hint, Counter()))
+            _, _, outcomes = self.asserts.setdefault((one.task, one.name), (one.title, one.hint, Counter()))
             outcomes[one.outcome] += 1
-    counts = [
-        AssertCount(task, title, hint, outcomes["passed"], outcomes["failed"], outcomes["unchecked"])
-        for (task, _), (title, hint, outcomes) in found.items()
-    ]
-    return sorted(counts, key=lambda one: -one.failed)
+
+    def by_failures(self) -> list[AssertCount]:
+        """Outcomes of each assert, the one that fails most often first."""
+        counts = [
+            AssertCount(task, title, hint, outcomes["passed"], outcomes["failed"], outcomes["unchecked"])
+            for (task, _), (title, hint, outcomes) in self.asserts.items()
+        ]
+        return sorted(counts, key=lambda one: -one.failed)
 
 
-def summary_html(records: Sequence[Record]) -> str:
+def summary_html(records: Iterable[Record]) -> Iterator[str]:
     """A page with a section for each lab."""
-    labs = sorted({record.lab for record in records})
-    parts: list[str] = []
-    for lab in labs:
-        parts += _lab_section(lab, [record for record in records if record.lab == lab])
-    return page("Class summary", _STYLE, parts)
+    labs: dict[str, LabCount] = {}
+    for record in records:
+        labs.setdefault(record.lab, LabCount()).add(record)
+    parts = itertools.chain.from_iterable(_lab_section(lab, labs[lab]) for lab in sorted(labs))
+    yield page("Class summary", _STYLE, parts)
 
 
-def _lab_section(lab: str, records: Sequence[Record]) -> list[str]:
-    graded = [record for record in records if not record.defect]
-    full = sum(record.status == "passed" for record in graded)
+def _lab_section(lab: str, count: LabCount) -> list[str]:
+    full = count.statuses["passed"]
     parts = [
         f"<h2>{html.escape(lab or 'No lab')}</h2>",
-        f"<p>{len(records)} submission{'' if len(records) == 1 else 's'}, {full} with full marks.</p>",
-        *_table("How they ended", "status", Counter(record.status for record in records), len(records)),
+        f"<p>{count.total} submission{'' if count.total == 1 else 's'}, {full} with full marks.</p>",
+        *_table("How they ended", "status", count.statuses, count.total),
     ]
-    most = max((record.max_score for record in graded), default=0)
-    if most:
-        shares = Counter(_tenth(record.score / record.max_score) for record in graded if record.max_score)
-        ordered = {f"{10 * tenth} to {10 * tenth + 10} %": shares[tenth] for tenth in range(9, -1, -1)}
-        parts += _table(f"Points, as a share of {most:g}", "share", ordered, len(graded))
-    counts = count_asserts(graded)
+    if count.most:
+        ordered = {f"{10 * tenth} to {10 * tenth + 10} %": count.shares[tenth] for tenth in range(9, -1, -1)}
+        parts += _table(f"Points, as a share of {count.most:g}", "share", ordered, count.graded)
+    counts = count.by_failures()
     if counts:
         parts.append("<table><caption>What went wrong, most common first</caption><thead><tr>")
         parts += [f'<th scope="col">{name}</th>' for name in ("failed", "", "what should hold", "hint that was shown")]
