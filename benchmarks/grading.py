@@ -1,10 +1,14 @@
-"""What grading a submission costs, beside `nbgrader autograde` on the same lab in the same run.
+"""What grading a submission costs, beside `nbgrader autograde` and `otter run` on the same lab in the same run.
 
-    python benchmarks/grading.py [--lab lab01_pure_functions] [--submissions 10]
+    python benchmarks/grading.py [--lab lab01_pure_functions] [--submissions 10] [--otter PYTHON]
 
 Processor time is that of all processes that a run started and waited for. What a run costs before the first submission
 (starting Python, importing JAX, pytest and nbgrader) is left out on both sides: one submission is graded first, then one and
-N more, and the difference is divided by N. nbgrader runs the visible asserts alone; Trace Once runs them and the hidden ones.
+N more, and the difference is divided by N. `otter run` grades one notebook a start, so that there nothing can be left out. The others run the visible
+asserts alone, Trace Once the hidden ones.
+
+`--otter` names the Python of an environment with otter-grader and what the lab imports. It is not one of this project's: otter-grader asks for other versions than
+the course is locked to. Make one with `python -m venv X && X/bin/pip install otter-grader ipykernel jax==0.11.2 equinox optax`.
 """
 
 import argparse
@@ -20,6 +24,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import nbformat
+
+import traceonce
 from traceonce.grade import Work, grade_submissions
 from traceonce.grade.lab import find_root, load_lab, read_submission
 
@@ -90,11 +97,68 @@ class Nbgrader:
         return measure(lambda: self._run("autograde", self.name, "--force", "--create"))
 
 
+class Otter:
+    """An autograder archive of otter's, with the lab's visible asserts as its tests."""
+
+    def __init__(self, folder: Path, python: str, name: str) -> None:
+        self.folder, self.python = folder, python
+        lab = load_lab(name)
+        tests = folder / "tests"
+        tests.mkdir(parents=True)
+        for cell in lab.cells:
+            if cell.kind == "test":
+                (tests / f"{cell.grade_id}.py").write_text(_OTTER_TEST.format(name=cell.grade_id, source=cell.source))
+        self._run("generate", "-t", "tests", "-o", "autograder.zip", "--no-environment")
+        cells = [nbformat.v4.new_code_cell(cell.source) for cell in lab.code]
+        kernel = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), folder / "submission.ipynb")
+
+    def _run(self, *arguments: str) -> None:
+        command = [self.python, "-m", "otter", *arguments]
+        source = str(Path(traceonce.__file__).resolve().parents[1])
+        environment = os.environ | {
+            "PATH": f"{Path(self.python).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PYTHONPATH": source,
+        }
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"otter {' '.join(arguments)} failed:\n{done.stderr[-2000:]}")
+
+    def run(self, count: int) -> Cost:
+        """Grade the notebook `count` times, each time as a teacher would: in a process of its own. It has to get full marks."""
+
+        def run() -> None:
+            for _ in range(count):
+                self._run("run", "-a", "autograder.zip", "submission.ipynb")
+
+        cost = measure(run)
+        found = json.loads((self.folder / "results.json").read_text())["tests"]
+        wrong = [test for test in found if test.get("score", 0) != test.get("max_score", 0)]
+        if wrong or not any(test.get("max_score") for test in found):
+            raise SystemExit(f"otter does not give the reference full marks: {found}")
+        return Cost(cost.processor / count, cost.wall / count)
+
+
+_OTTER_TEST = """
+from otter.test_files import test_case
+
+OK_FORMAT = False
+name = {name!r}
+points = 1
+
+
+@test_case(points=1)
+def test_visible(env):
+    exec({source!r}, env)
+"""
+
+
 def main() -> None:
-    """Measure both and print a table."""
+    """Measure all and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab", default="lab01_pure_functions")
     parser.add_argument("--submissions", type=int, default=10, metavar="N")
+    parser.add_argument("--otter", metavar="PYTHON", help="The Python of an environment with otter-grader.")
     parser.add_argument("--json", action="store_true", help="Print numbers for a program to read.")
     options = parser.parse_args()
     count = options.submissions
@@ -106,16 +170,26 @@ def main() -> None:
         their_first = theirs.autograde(1)
         each = first.per_submission(ours(notebook, options.lab, 1 + count), count)
         their_each = their_first.per_submission(theirs.autograde(1 + count), count)
+        with_otter = None
+        if options.otter:
+            otter = Otter(Path(folder) / "otter", options.otter, options.lab)
+            otter.run(1)
+            with_otter = otter.run(count)
         two = first.per_submission(ours(notebook, options.lab, 1 + count, workers=2), count)
-    ratio = each.processor / their_each.processor
+    others = {"nbgrader autograde": their_each} | ({"otter run": with_otter} if with_otter else {})
+    ratios = {name: each.processor / other.processor for name, other in others.items()}
     if options.json:
-        print(json.dumps({"ours": vars(each), "nbgrader": vars(their_each), "two_workers": vars(two), "ratio": ratio}))
+        costs = {"traceonce grade": each, "two workers": two, **others}
+        print(json.dumps({name: vars(cost) for name, cost in costs.items()} | {"ratios": ratios}))
         return
     print(f"{options.lab}, {count} submissions after the first, {os.cpu_count()} processors")
     print(f"{'':24}{'CPU s each':>12}{'wall s each':>13}")
-    for name, cost in (("traceonce grade", each), ("  with two workers", two), ("nbgrader autograde", their_each)):
+    for name, cost in (("traceonce grade", each), ("  with two workers", two), *others.items()):
         print(f"{name:24}{cost.processor:12.2f}{cost.wall:13.2f}")
-    print(f"one submission costs {ratio:.2f} of what it costs with nbgrader")
+    for name, ratio in ratios.items():
+        print(f"one submission costs {ratio:.2f} of what it costs with {name}")
+    if not with_otter:
+        print("otter run was left out: name the Python of an environment that has otter-grader with --otter")
     print(f"before the first: {first.wall:.1f} s of wall time, nbgrader {their_first.wall:.1f} s")
 
 
