@@ -111,6 +111,7 @@ class Watched:
     seconds: float = 0.0
     graded: int = 0
     returncode: int | None = None
+    killed: bool = False
     left: list[int] = field(default_factory=list)
 
     def growth(self, role: str) -> tuple[float, float, int]:
@@ -148,6 +149,7 @@ def watch(command: list[str], out: Path, stop_at: int | None = None, victim: str
                 pass  # it ended while it was looked at; the next look is at those that are there
             if stop_at is not None and done >= stop_at:
                 next(one for role, one in roles(me) if role == victim).kill()
+                seen.killed = True
                 break
             time.sleep(0.5)
         process.wait()
@@ -229,6 +231,8 @@ def main() -> int:
         for title, thirds, victim, code in (*plan, ("to the end", None, "", 0)):
             run = watch(command, out, thirds and options.submissions * thirds // 3, victim)
             wrong += report(title, run)
+            if run.killed != bool(victim):
+                wrong.append(f"{title}: it ended before it was killed, with exit code {run.returncode}")
             if run.returncode != code:
                 wrong.append(f"{title}: exit code {run.returncode}, and must be {code}")
             if thirds:
