@@ -37,7 +37,11 @@ class Peak(threading.Thread):
     def run(self) -> None:
         while not self.stop.wait(0.1):
             alone = together = 0
-            for process in (self.process, *self.process.children(recursive=True)):
+            try:
+                family = (self.process, *self.process.children(recursive=True))
+            except psutil.NoSuchProcess:
+                return
+            for process in family:
                 try:
                     size = process.memory_info().rss
                     times = process.cpu_times()
@@ -59,11 +63,13 @@ def ask(address: str, token: str, body: dict | None = None) -> dict:
 
 
 def connection_file(kernel: str) -> tuple[Path, int]:
-    """Where a kernel says how to reach it, and its process."""
-    for process in psutil.process_iter(["cmdline"]):
-        for word in process.info["cmdline"] or ():
-            if kernel in word and word.endswith(".json"):
-                return Path(word), process.pid
+    """Where a kernel says how to reach it, and its process, once both are there."""
+    for _ in range(100):
+        for process in psutil.process_iter(["cmdline"]):
+            for word in process.info["cmdline"] or ():
+                if kernel in word and word.endswith(".json") and Path(word).is_file():
+                    return Path(word), process.pid
+        time.sleep(0.2)
     raise LookupError(f"no process of kernel {kernel}")
 
 
@@ -72,14 +78,13 @@ def lesson(base: str, token: str, path: Path, desk: Path) -> str:
     where = path.relative_to(desk).as_posix()
     body = {"path": where, "name": path.name, "type": "notebook", "kernel": {"name": "python3"}}
     session = ask(f"{base}/api/sessions", token, body)
-    time.sleep(3)
     file, pid = connection_file(session["kernel"]["id"])
-    peak = Peak(pid)
-    peak.start()
     client = BlockingKernelClient(connection_file=str(file))
     client.load_connection_file()
     client.start_channels()
     client.wait_for_ready(timeout=120)
+    peak = Peak(pid)
+    peak.start()
     start = time.monotonic()
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         if cell["cell_type"] == "code":

@@ -205,6 +205,10 @@ def test_the_result_names_what_differs_and_what_was_not_run(tmp_path):
     )
     result = gpu_run.result_of(course.root, path, runs)
     assert (result.same, result.differs, result.not_run) == (1, 1, count - 2)
+    gpu_run.write_junit(tmp_path / "notebooks.xml", runs)
+    cut = gpu_run.Stage("notebooks")
+    gpu_run.count(tmp_path / "notebooks.xml", cut)
+    assert (cut.passed, cut.failed) == (1, 1)
     facts = {"devices": ["card"], "backend": "gpu", "python": "3", "jax": "1", "jaxlib": "1", "machine": "m"}
     stage = gpu_run.Stage("notebooks", failed=1, not_run=[f"{path}: some"])
     told = gpu_run.write_report(tmp_path, facts, [stage], [result], runs)

@@ -63,14 +63,14 @@ def test_what_goes_in_and_what_does_not(unpacked):
         Path("README.md"),
     } <= set(names)
     assert {name.parts[0] for name in names} == {
-        "LICENSE", "LICENSE-COURSE", "Makefile", "README.md", "course", "docs", "labs", "pyproject.toml", "requirements", "src",
+        ".binder", "LICENSE", "LICENSE-COURSE", "Makefile", "README.md", "course", "deploy", "docs", "labs", "pyproject.toml", "requirements", "src",
     }  # fmt: skip
     docs = {str(name.relative_to("docs")) for name in names if name.parts[0] == "docs"}
     assert docs >= {"observe.md", "own_code.md"}
     assert docs.isdisjoint({"authoring.md", "claims.toml", "design.md", "grading.md"})
     assert not [name for name in docs if name.startswith("graders")]
     hidden = [name for name in names if any(part.startswith(".") or part == "__pycache__" for part in name.parts)]
-    assert hidden == []
+    assert sorted(map(str, hidden)) == [".binder/postBuild", ".binder/runtime.txt"]
     assert not [name for name in names if name.parts[0] in ("course", "labs") and name.suffix == ".py"]
 
 

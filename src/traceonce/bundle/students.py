@@ -24,8 +24,10 @@ _FILES = (
     "requirements/learn.txt",
     "requirements/cuda12.txt",
     "requirements/cuda13.txt",
+    ".binder/postBuild",
+    ".binder/runtime.txt",
 )
-_FOLDERS = ("course", "labs", "docs", "src/traceonce")
+_FOLDERS = ("course", "labs", "docs", "src/traceonce", "deploy")
 _FOR_AUTHORS = ("jupytext.toml", "authoring.md", "claims.toml", "design.md", "grading.md")
 _PROOFS = Path("docs/graders")
 
