@@ -150,7 +150,11 @@ def lanes(title, spans, unit="ms"):
         for i, (_, b, e) in enumerate(span for span in spans if span[0] == lane):
             box = (x_of(b), 28 + 26 * row, max(1, x_of(e) - x_of(b)), ("#59636e", "#d1d9e0")[i % 2])
             parts.append(BOX.format(*box, f"{lane} {i}"))
-    display(SVG(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 136" width="640">{"".join(parts)}</svg>'))
+    display(
+        SVG(
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 136" width="640" role="img">{"".join(parts)}</svg>'
+        )
+    )
 
 
 # %% claims=["D1"]
