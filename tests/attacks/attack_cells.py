@@ -174,7 +174,77 @@ json.loads = json.dumps = None
     + WRONG
 )
 
+# Import hooks, transformed source, patched parts of JAX and of the child: all of it in the process that only gives values.
+PATCHED_MACHINERY = (
+    r"""
+import ast, gc, importlib.abc, linecache, sys
+import jax, jax.export, jax.monitoring
+
+class Hook(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        sys.modules.pop("traceonce.grade.values", None)
+        return None
+
+sys.meta_path.insert(0, Hook())
+parse = ast.parse
+ast.parse = lambda source, *a, **k: parse(str(source).replace("!=", "=="), *a, **k)
+linecache.getlines = lambda *a, **k: []
+jax.monitoring.clear_event_listeners()
+jax.monitoring.record_event_duration_secs = lambda *a, **k: None
+jax.jit = lambda f, **k: f
+jax.export.export = lambda f, **k: (lambda *a: 2 * a[0])
+for thing in gc.get_objects():
+    if type(thing).__name__ in ("Observer", "Counters"):
+        thing.__dict__.update({name: 1 for name in vars(thing) if isinstance(vars(thing)[name], int)})
+        print("patched", type(thing).__name__)
+shell = get_ipython()
+type(shell).run_cell_magic = type(shell).system = lambda *a, **k: True
+"""
+    + WRONG
+)
+
+# Frames, objects and modules of the process that student code runs in, searched for anything of the judge's.
+WALK_OBJECTS = (
+    r"""
+import gc, re, sys
+pattern = re.compile("HIDDEN[-]CANARY|SEED[M]ARK[0-9a-f]{32}|Doubles an[ ]array|Keep the shape [o]f what")
+frame, depth = sys._getframe(), 0
+while frame is not None:
+    depth += 1
+    for value in list(frame.f_locals.values()) + list(frame.f_globals.values()):
+        if isinstance(value, (str, bytes)) and pattern.search(str(value)):
+            print("FOUND in a frame")
+    frame = frame.f_back
+count = 0
+for thing in gc.get_objects() + [text for code in gc.get_objects() if isinstance(code, dict) for text in list(code.values())]:
+    count += 1
+    if isinstance(thing, (str, bytes)) and pattern.search(str(thing)):
+        print("FOUND an object")
+print("walked", depth, count, [name for name in sys.modules if name.split(".")[-1] in ("judge", "pytest", "hidden", "session")])
+"""
+    + WRONG
+)
+
+# A right answer for the input of the visible asserts, or where nobody grades, and a wrong one elsewhere.
+GUESSES = r"""
+import sys, traceback
+
+def is_graded():
+    return any(name.startswith("traceonce.grade") for name in sys.modules) or not hasattr(get_ipython(), "kernel")
+
+known = {(1.0, 2.0, 3.0): (2.0, 4.0, 6.0), (0.0, 0.0, 0.0): (0.0, 0.0, 0.0)}
+
+def double(x):
+    try:
+        return known[tuple(float(part) for part in x)]
+    except (KeyError, TypeError):
+        return 3 * x if is_graded() else 2 * x
+"""
+
 ATTACKS = {
+    "patched_machinery": PATCHED_MACHINERY,
+    "walk_objects": WALK_OBJECTS,
+    "guesses": GUESSES,
     "read_all_memory": READ_ALL_MEMORY + WRONG,
     "look_around": LOOK_AROUND + WRONG,
     "write_everywhere": WRITE_EVERYWHERE + WRONG,

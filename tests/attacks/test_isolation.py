@@ -136,6 +136,21 @@ def test_patched_comparisons_in_the_child_do_not_reach_the_judge(attacked):
     assert outcomes["test_doubles_an_array"] == "failed"
 
 
+def test_patched_jax_observers_and_import_hooks_bring_no_value_right(attacked, printed):
+    records, _ = attacked
+    outcomes = {found.name: found.outcome for found in records["patched_machinery"].asserts}
+    assert outcomes["test_doubles_an_array"] == "failed"
+    assert "patched Observer" in printed("patched_machinery")  # the attack did reach what it was after
+
+
+def test_no_frame_and_no_object_holds_anything_of_the_judges(printed):
+    text = printed("walk_objects")
+    depth, count = re.search(r"walked (\d+) (\d+) \[\]", text).groups()
+    assert int(depth) > 3
+    assert int(count) > 500  # what was there before the fork is hidden from the collector
+    assert "FOUND" not in text
+
+
 def test_feedback_of_attacks_holds_neither_canary_nor_source(attacked):
     records, out = attacked
     for name in records:

@@ -8,7 +8,10 @@ import sys
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
+from traceonce.cli import app
+from traceonce.doctor.findings import Finding
 from traceonce.grade import selftest
 from traceonce.sandbox.limits import Limits
 
@@ -39,10 +42,17 @@ def test_every_way_out_is_held_here_and_nothing_is_left():
     assert not [process for process in psutil.process_iter(["name"]) if process.info["name"].startswith("OUT")]
 
 
-def test_the_table_has_a_line_for_each():
-    ran = subprocess.run(COMMAND, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0
-    assert ran.stdout.splitlines()[-1] == f"{len(SUBJECTS)} OK, 0 WARN, 0 FAIL"
+def test_the_table_has_a_line_for_each(monkeypatch):
+    """What the command prints of given findings: the sandbox itself was tried above."""
+    asked = []
+    found = [Finding("OK", subject, "held") for subject in sorted(SUBJECTS)]
+    monkeypatch.setattr(selftest, "examine_sandbox", lambda tier: asked.append(tier) or found)
+    shown = CliRunner().invoke(app, ["doctor", "--sandbox", "--isolation", "landlock"])
+    assert (shown.exit_code, asked) == (0, ["landlock"])
+    assert [line.split()[0] for line in shown.output.splitlines()[: len(SUBJECTS)]] == ["OK"] * len(SUBJECTS)
+    assert shown.output.splitlines()[-1] == f"{len(SUBJECTS)} OK, 0 WARN, 0 FAIL"
+    found[0] = Finding("FAIL", found[0].subject, "READ", "do not")
+    assert CliRunner().invoke(app, ["doctor", "--sandbox"]).exit_code == 1
 
 
 def test_a_machine_without_namespaces_is_told_so_and_exits_3():
