@@ -82,7 +82,14 @@ def lesson(base: str, token: str, path: Path, desk: Path) -> str:
     client = BlockingKernelClient(connection_file=str(file))
     client.load_connection_file()
     client.start_channels()
-    client.wait_for_ready(timeout=120)
+    for attempt in range(60):  # a kernel that has not begun to answer counts as dead to its client
+        try:
+            client.wait_for_ready(timeout=120)
+            break
+        except RuntimeError:
+            if attempt == 59:
+                raise
+            time.sleep(1)
     peak = Peak(pid)
     peak.start()
     start = time.monotonic()
