@@ -83,7 +83,7 @@ def test_what_changed_is_told_cell_by_cell(logged):
     assert "small.ipynb, code cell 2, raised: raise ValueError('no such file')" in told
     assert "+ValueError: no such file" in told
     assert "random" not in told
-    assert headline(logged["cpu"], ["small.ipynb"]).startswith("3 cells changed of 6 in 1 notebooks, on JAX ")
+    assert headline(logged["cpu"], ["small.ipynb"]).startswith("3 cells changed of 6 in 1 notebook, on JAX ")
 
 
 def test_the_page_for_ci_holds_the_same_and_escapes_code():
@@ -110,7 +110,7 @@ def test_nothing_changed_is_one_sentence():
     runs = [CellRun("a.ipynb", 0, "1", "same", {}, {}, 0.1)]
     assert differing(runs) == []
     assert as_text(runs) == []
-    assert headline(runs, ["a.ipynb"]).startswith("No cell changed of 1 in 1 notebooks, on JAX ")
+    assert headline(runs, ["a.ipynb"]).startswith("No cell changed of 1 in 1 notebook, on JAX ")
 
 
 def test_a_line_that_was_cut_off_is_left_out(tmp_path):

@@ -84,7 +84,8 @@ def differing(runs: Sequence[CellRun]) -> list[CellRun]:
 def headline(runs: Sequence[CellRun], notebooks: Sequence[str]) -> str:
     """One sentence: how many cells changed, of how many, on what."""
     many = len(differing(runs))
-    tail = f"of {len(runs)} in {len(notebooks)} notebooks, on JAX {version('jax')} and jaxlib {version('jaxlib')}"
+    books = f"{len(notebooks)} notebook{'s' if len(notebooks) != 1 else ''}"
+    tail = f"of {len(runs)} in {books}, on JAX {version('jax')} and jaxlib {version('jaxlib')}"
     return f"{many} cell{'s' if many != 1 else ''} changed {tail}." if many else f"No cell changed {tail}."
 
 
