@@ -6,6 +6,7 @@ makes pages of them. Nothing is executed and nothing is fetched.
 
 import argparse
 import json
+import os
 import re
 import shutil
 import sys
@@ -42,13 +43,13 @@ def find_sources(root: Path) -> pages.Sources:
     return pages.Sources(root, lessons, references, labs, [*docs, *contributing], proofs)
 
 
-def notebook_for_site(root: Path, path: Path) -> dict[str, Any]:
+def notebook_for_site(root: Path, path: Path, known: frozenset[Path]) -> dict[str, Any]:
     """A notebook with evidence folded, predictions as boxes and charts in the page's colours."""
     stored = load(root / path)
     cells = [made for cell in shown(root / path) for made in _site_cells(cell)]
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            cell["source"] = _linked(cell["source"], root, path)
+            cell["source"] = _linked(cell["source"], root, path, known)
     kept = {key: stored["metadata"][key] for key in ("kernelspec", "language_info") if key in stored["metadata"]}
     return {"cells": cells, "metadata": kept, "nbformat": 4, "nbformat_minor": 5}
 
@@ -92,11 +93,12 @@ def prepare(root: Path, place: Path) -> pages.Sources:
     """Lay the sources of the site below a folder, which is made anew."""
     sources = find_sources(root)
     shutil.rmtree(place, ignore_errors=True)
-    index = [Path("course/index.ipynb")]
-    for path in [*index, *sources.lessons, *sources.references, *sources.labs]:
-        _write(place / path, json.dumps(notebook_for_site(root, path)))
+    notebooks = [Path("course/index.ipynb"), *sources.lessons, *sources.references, *sources.labs]
+    known = frozenset([*notebooks, *sources.docs, *sources.proofs])
+    for path in notebooks:
+        _write(place / path, json.dumps(notebook_for_site(root, path, known)))
     for path in [*sources.docs, *sources.proofs]:
-        _write(place / path, _linked((root / path).read_text("utf-8"), root, path))
+        _write(place / path, _linked((root / path).read_text("utf-8"), root, path, known))
     front = (HERE / "front.md").read_text("utf-8")
     _write(place / "index.md", pages.front(sources, front, first_picture(root / FRONT_PICTURE)))
     _write(place / "proof.md", pages.proof(sources))
@@ -104,15 +106,19 @@ def prepare(root: Path, place: Path) -> pages.Sources:
     return sources
 
 
-def _linked(text: str, root: Path, path: Path) -> str:
-    """Text whose links to a lesson's folder lead to its notebook."""
+def _linked(text: str, root: Path, path: Path, pages_of_site: frozenset[Path]) -> str:
+    """Text whose links to a lesson's folder lead to its notebook; a file of the project that is no page is named instead."""
 
     def link(match: re.Match[str]) -> str:
-        target = (root / path).parent / match["target"]
-        notebook = target / f"{target.name}.ipynb"
-        return f"]({match['target']}/{notebook.name})" if notebook.exists() else match[0]
+        goal = Path(os.path.normpath(path.parent / match["target"]))
+        notebook = goal / f"{goal.name}.ipynb"
+        if (root / notebook).exists():
+            return f"[{match['text']}]({match['target']}/{notebook.name})"
+        if goal in pages_of_site or not (root / goal).exists():
+            return match[0]
+        return match["text"] if str(goal) in match["text"] else f"{match['text']} (`{goal}`)"
 
-    return re.sub(r"\]\((?P<target>[\w./-]+)\)", link, text)
+    return re.sub(r"(?<!!)\[(?P<text>[^\]\n]+)\]\((?P<target>[\w./-]+)\)", link, text)
 
 
 def _write(path: Path, text: str) -> None:

