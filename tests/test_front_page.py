@@ -14,7 +14,15 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 TRACEONCE = (sys.executable, "-m", "traceonce")
 # The stages and long runs of their own: that make knows them and what they would do is seen here, that they work where they run.
-LONG = {"make test", "make proof", "make test-latest"}
+LONG = {
+    "make test": "tests/run.py",
+    "make proof": "traceonce author graders",
+    "make test-latest": "tests/run.py",
+    "make changed": "traceonce author changed",
+    "make test-gpu": "tests/gpu_run.py",
+    "make site": "docs/site/make_site.py",
+    "make slides": "docs/site/make_slides.py",
+}
 IN_A_FOLDER = {
     "traceonce progress": (0, "No prediction has been asked yet"),
     "traceonce doctor": (0, "0 FAIL"),
@@ -41,7 +49,7 @@ def commands() -> set[str]:
 
 
 def test_each_command_of_the_page_is_run_here():
-    known = LONG | set(IN_A_FOLDER) | SERVES | ENVIRONMENT
+    known = set(LONG) | set(IN_A_FOLDER) | SERVES | ENVIRONMENT
     assert commands() == known
 
 
@@ -91,7 +99,8 @@ def test_environment_is_made_or_there(command):
 @pytest.mark.parametrize("command", sorted(LONG))
 def test_make_knows_the_long_runs(command):
     done = subprocess.run(["make", "-n", *command.split()[1:]], cwd=ROOT, check=True, capture_output=True, text=True)
-    assert "tests/run.py" in done.stdout or "traceonce author graders" in done.stdout
+    assert LONG[command] in done.stdout
+    assert (ROOT / LONG[command]).exists() or LONG[command].startswith("traceonce ")
 
 
 def test_snippet_counts_the_steps(capsys):
