@@ -93,17 +93,17 @@ def test_sources_of_pairs_and_settings_of_authors_stay_out(tmp_path: Path) -> No
     assert found == {"index.ipynb", str(LESSON), "01_first/rows.csv", "labs/lab01_first.ipynb"}
 
 
-def test_an_anchor_names_the_heading_so_that_a_notebook_just_opened_shows_it(tmp_path: Path) -> None:
+def test_an_anchor_names_the_cell_so_that_a_notebook_just_opened_shows_it(tmp_path: Path) -> None:
     index = notebook(
         markdown_cell(
-            "[section](01_first/01_first.ipynb#A-key) [here](#The-map) [cell](01_first/01_first.ipynb#cell-id=a)"
-        )
+            "# Index\n\n## The map\n\n[section](01_first/01_first.ipynb#A-key) [here](#The-map) [no](#Nowhere)"
+        ),
     )
-    checkout = write_checkout(tmp_path, {"index.ipynb": index, str(LESSON): lesson("v1")})
+    target = notebook(markdown_cell("# First"), markdown_cell("Text.\n\n## A key"))
+    checkout = write_checkout(tmp_path, {"index.ipynb": index, str(LESSON): target})
     (sheet,) = (sheet for sheet in copies.sheets(checkout) if str(sheet.name) == "index.ipynb")
-    assert "".join(json.loads(sheet.content)["cells"][0]["source"]) == (
-        "[section](01_first/01_first.ipynb#heading=A-key) [here](index.ipynb#heading=The-map) "
-        "[cell](01_first/01_first.ipynb#cell-id=a)"
+    assert "".join(json.loads(sheet.content)["cells"][0]["source"]).endswith(
+        "[section](01_first/01_first.ipynb#cell-id=cell-1) [here](index.ipynb#cell-id=cell-0) [no](index.ipynb#Nowhere)"
     )
 
 
@@ -120,7 +120,7 @@ def test_links_lead_to_places_on_the_desk(tmp_path: Path) -> None:
     first, second = ("".join(cell["source"]) for cell in sheets["index.ipynb"]["cells"])
     assert (
         first
-        == "[lesson](01_first/01_first.ipynb#heading=before-you-run), [lab](labs/lab%2001.ipynb), [design](../docs/design.md)"
+        == "[lesson](01_first/01_first.ipynb#before-you-run), [lab](labs/lab%2001.ipynb), [design](../docs/design.md)"
     )
     assert second == '[site](https://example.org/../labs/lab%2001.ipynb) <a href="labs/lab%2001.ipynb">lab</a>'
     assert "".join(sheets["labs/lab 01.ipynb"]["cells"][0]["source"]) == "[back](../01_first/01_first.ipynb)"

@@ -42,6 +42,7 @@ _CELL_NOISE = ("trusted", "collapsed", "scrolled", "execution", "ExecuteTime")
 # Files that sit in the course's folders and are not for learners.
 _NOT_FOR_DESKS = ("jupytext.toml",)
 _MARKDOWN_LINK = re.compile(r"(?<=\]\()(?P<target>[^()\s]+)(?=(?:\s+\"[^\"]*\")?\))")
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _HTML_LINK = re.compile(r"(?<=(?:href|.src)=\")(?P<target>[^\"]+)(?=\")")
 
 
@@ -104,10 +105,12 @@ def sheets(checkout: Path) -> tuple[Sheet, ...]:
     if not (checkout / "course" / INDEX).is_file():
         raise TraceOnceError(f"There is no course in {checkout}: get a fresh copy of the repository and start again.")
     places = {origin.relative_to(checkout): name for name, origin in origins.items()}
+    raws = {name: origin.read_bytes() for name, origin in origins.items()}
+    headings = {name: _cells_by_heading(raw) for name, raw in raws.items() if name.suffix == ".ipynb"}
     found = []
     for name, origin in sorted(origins.items()):
-        raw = origin.read_bytes()
-        content = _fresh_notebook(origin, raw, checkout, places) if name.suffix == ".ipynb" else raw
+        raw = raws[name]
+        content = _fresh_notebook(origin, raw, checkout, places, headings) if name.suffix == ".ipynb" else raw
         found.append(Sheet(name, content, content_mark(name, content)))
     return tuple(found)
 
@@ -122,7 +125,23 @@ def _origins(checkout: Path) -> Iterator[tuple[PurePosixPath, Path]]:
                 yield top / inside, path
 
 
-def _fresh_notebook(origin: Path, raw: bytes, checkout: Path, places: Mapping[Path, PurePosixPath]) -> bytes:
+def _cells_by_heading(raw: bytes) -> dict[str, str]:
+    """Anchor of a heading -> id of its cell."""
+    found: dict[str, str] = {}
+    for cell in (_parse(raw) or {}).get("cells", []):
+        if cell["cell_type"] == "markdown" and "id" in cell:
+            for heading in _HEADING.findall(_text(cell["source"])):
+                found.setdefault(heading.replace("`", "").replace(" ", "-"), cell["id"])
+    return found
+
+
+def _fresh_notebook(
+    origin: Path,
+    raw: bytes,
+    checkout: Path,
+    places: Mapping[Path, PurePosixPath],
+    headings: Mapping[PurePosixPath, Mapping[str, str]],
+) -> bytes:
     """A notebook without what a run left in it, its links pointing to their places on the desk."""
     notebook = _parse(raw)
     if notebook is None:
@@ -133,7 +152,7 @@ def _fresh_notebook(origin: Path, raw: bytes, checkout: Path, places: Mapping[Pa
             cell["outputs"] = []
             cell["execution_count"] = None
         elif cell["cell_type"] == "markdown":
-            source = _relink(_text(cell["source"]), origin.parent, here, checkout, places)
+            source = _relink(_text(cell["source"]), origin.parent, here, checkout, places, headings)
             cell["source"] = source.splitlines(keepends=True)
         for noise in _CELL_NOISE:
             cell.get("metadata", {}).pop(noise, None)
@@ -143,30 +162,38 @@ def _fresh_notebook(origin: Path, raw: bytes, checkout: Path, places: Mapping[Pa
     return (json.dumps(notebook, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _relink(text: str, folder: Path, here: PurePosixPath, checkout: Path, places: Mapping[Path, PurePosixPath]) -> str:
+def _relink(
+    text: str,
+    folder: Path,
+    here: PurePosixPath,
+    checkout: Path,
+    places: Mapping[Path, PurePosixPath],
+    headings: Mapping[PurePosixPath, Mapping[str, str]],
+) -> str:
     """Point relative links at files of the course to their places on the desk; leave every other link as it is."""
 
     def moved(match: re.Match[str]) -> str:
         target, hash_sign, anchor = match["target"].partition("#")
         if not target and anchor:
-            return f"{quote(here.name)}#{_named(anchor, here)}"
+            return f"{quote(here.name)}#{_named(anchor, headings.get(here, {}))}"
         if not target or "://" in target or target.startswith(("/", "mailto:")):
             return match[0]
         aimed = Path(os.path.normpath(folder / unquote(target)))
         if not aimed.is_relative_to(checkout) or (place := places.get(aimed.relative_to(checkout))) is None:
             return match[0]
-        return quote(os.path.relpath(place, here.parent)) + hash_sign + _named(anchor, place)
+        return quote(os.path.relpath(place, here.parent)) + hash_sign + _named(anchor, headings.get(place, {}))
 
     return _HTML_LINK.sub(moved, _MARKDOWN_LINK.sub(moved, text))
 
 
-def _named(anchor: str, place: PurePosixPath) -> str:
-    """An anchor as JupyterLab finds it in a notebook.
+def _named(anchor: str, cells: Mapping[str, str]) -> str:
+    """An anchor as JupyterLab finds it in a notebook that it has just opened: by the cell, not by the heading.
 
-    It looks for a plain anchor among the cells that are drawn, which are few when a notebook was just opened, and for a named
-    heading in the notebook itself. Only JupyterLab knows the second form, so the course has the first.
+    It looks for a heading only among cells that are drawn or listed, and they are not when a notebook was just opened. Only
+    JupyterLab knows this form, so the course has the plain one.
     """
-    return f"heading={anchor}" if anchor and place.suffix == ".ipynb" and "=" not in anchor else anchor
+    cell = cells.get(unquote(anchor))
+    return f"cell-id={cell}" if cell else anchor
 
 
 # --- telling versions apart -----------------------------------------------------------------------------------------
