@@ -28,8 +28,8 @@ _FILES = (
     ".binder/runtime.txt",
 )
 _FOLDERS = ("course", "labs", "docs", "src/traceonce", "deploy")
-_FOR_AUTHORS = ("jupytext.toml", "authoring.md", "claims.toml", "design.md", "grading.md")
-_PROOFS = Path("docs/graders")
+_FOR_AUTHORS = ("jupytext.toml", "authoring.md", "claims.toml", "design.md", "grading.md", "teaching.md")
+_LEFT_OUT = (Path("docs/graders"), Path("docs/site"), Path("docs/pictures"))
 
 
 def bundle_students(*, out: Path, force: bool = False, root: Path | None = None) -> int:
@@ -71,7 +71,7 @@ def _names(root: Path) -> Iterator[Path]:
     for name in _files_below(root):
         paired = name.suffix == ".py" and (root / name).with_suffix(".ipynb").exists()
         hidden = any(part.startswith(".") or part == "__pycache__" for part in name.parts)
-        if not (paired or hidden or name.name in _FOR_AUTHORS or name.is_relative_to(_PROOFS)):
+        if not (paired or hidden or name.name in _FOR_AUTHORS or any(map(name.is_relative_to, _LEFT_OUT))):
             yield name
 
 
