@@ -85,7 +85,11 @@ STAGES = (
         (_python("traceonce", "author", "build", "--check"), _python("traceonce", "author", "claims", "--check")),
         beside=True,
     ),
-    Stage("unit", (_python("pytest", "tests", "-m", "not browser and not gpu", *WORKERS),), pytest=True),
+    Stage(
+        "unit",
+        (_python("pytest", "tests", "-m", "not browser and not gpu", "--ignore=tests/site", *WORKERS),),
+        pytest=True,
+    ),
     Stage("notebooks", (_python("pytest", *NBVAL, "course", "solutions"),), pytest=True),
     # Other seeds at each run; they stand in the command that is shown.
     Stage("graders", (_python("traceonce", "author", "graders", f"--first-seed={secrets.randbelow(10**6)}"),)),

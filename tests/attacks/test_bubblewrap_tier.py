@@ -123,14 +123,16 @@ def test_a_machine_without_bwrap_is_refused(monkeypatch, tmp_path):
         bubblewrap.enter({})
 
 
-def test_what_bwrap_itself_refuses_is_told_in_its_words(monkeypatch, tmp_path):
+def test_what_bwrap_itself_refuses_is_told_in_its_words(monkeypatch):
     said = "bwrap: The --size option is not permitted in setuid mode"
-    (tmp_path / "bwrap").write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
-    for path in (tmp_path / "bwrap", tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
-    monkeypatch.setattr(bubblewrap, "_PROGRAMS", str(tmp_path))
-    with pytest.raises(OSError, match="not permitted in setuid mode"):
-        bubblewrap.enter({})
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to the user that bwrap runs as
+        program = Path(folder, "bwrap")
+        program.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+        for path in (program, program.parent):
+            path.chmod(0o755)
+        monkeypatch.setattr(bubblewrap, "_PROGRAMS", folder)
+        with pytest.raises(OSError, match="not permitted in setuid mode"):
+            bubblewrap.enter({})
 
 
 def test_an_older_kernel_is_refused(monkeypatch):

@@ -81,7 +81,7 @@ def test_an_interrupt_and_a_killed_worker_lose_nothing_and_grades_are_those_of_o
             process.send_signal(signal.SIGINT)
             assert "Stopped by SIGINT" in process.communicate(timeout=60)[1]
         assert process.returncode == 130
-        wait_for(lambda: not [child for worker in workers for child in worker.children(recursive=True)], 30)
+        wait_for(lambda: not [child for worker in workers for child in worker.children(recursive=True)])
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
             victim = workers[0]
             # It is grading: below it are a supervisor, a judge with its fork, a zygote, a warden, an init and a child.
