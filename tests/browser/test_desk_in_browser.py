@@ -40,6 +40,28 @@ def test_lesson_runs_from_the_index_to_its_end(
     assert "45" in page.outputs()
 
 
+def test_link_into_a_lesson_ends_at_its_section(
+    desk_of: Callable[..., RunningDesk], lab: Callable[..., LabPage]
+) -> None:
+    # A real lesson: the heights of its cells are far from what JupyterLab guesses of cells that it has not drawn.
+    name = "06_padding_masks/06_padding_masks.ipynb"
+    index = notebook(markdown_cell(f"# Trace Once\n\n[The section]({name}#Evaluation:-sums-and-counts)"))
+    desk = desk_of({"index.ipynb": index, name: (ROOT / "course" / name).read_text(encoding="utf-8")})
+    page = lab(desk, "index.ipynb")
+    page.panel.get_by_role("link", name="The section").click()
+    page.page.locator(".lm-TabBar-tabLabel", has_text="06_padding_masks.ipynb").wait_for()
+    page.wait_for_kernel()
+    page.page.wait_for_timeout(3000)  # what is drawn later must not push it away again
+    heading = page.panel.get_by_role("heading", name="Evaluation: sums and counts")
+    heading.wait_for()
+    height = page.page.viewport_size["height"]
+    page.page.wait_for_function(
+        "([node, height]) => node.getBoundingClientRect().top < height", arg=[heading.element_handle(), height]
+    )
+    assert heading.bounding_box()["y"] > 0
+    page.screenshot("lesson-at-its-section")
+
+
 def pictures_while_running(page: LabPage, text: str) -> set[str]:
     """The different states that the chart of the cell with this text shows while the cell runs; takes a screenshot."""
     cell = page.panel.locator(".jp-CodeCell", has_text=text)

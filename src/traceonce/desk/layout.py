@@ -23,8 +23,9 @@ def overrides(*, authoring: bool) -> dict[str, dict[str, Any]]:
         "@jupyterlab/extensionmanager-extension:plugin": {"enabled": False},
         "@jupyterlab/docmanager-extension:plugin": documents,
         "@jupyterlab/filebrowser-extension:browser": {"showLastModifiedColumn": False, "sortNotebooksFirst": True},
-        # Without this a cell that is run before its kernel listens is silently not run.
-        "@jupyterlab/notebook-extension:tracker": {"enableKernelInitNotification": True},
+        # Without the first, a cell that is run before its kernel listens is silently not run. With JupyterLab's own "full" windowing,
+        # a link into a notebook that is not open yet ends at its top, because the cell it names is not drawn.
+        "@jupyterlab/notebook-extension:tracker": {"enableKernelInitNotification": True, "windowingMode": "defer"},
         # A learner finds their charts as they left them; a committed notebook carries no widget bulk.
         "@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": not authoring},
     }
