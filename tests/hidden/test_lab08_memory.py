@@ -390,6 +390,8 @@ def test_right_mask_is_given(lab):
     sizes = dict.fromkeys(NAMES, 256)
     asks = [*NAMES[:3], *(str(name) for name in lab.rng.choice(NAMES, 40))]
     assert all(asked(lab, sizes, asks, 1000)[1])
+    # A second cache knows nothing of the first, which has surely kept the last mask: here it has another size.
+    assert all(asked(lab, {asks[-1]: 200}, asks[-1:], 1000)[1])
     assert all(lab.once(long_series)[2][1])
 
 
