@@ -1,7 +1,7 @@
 """Where output goes: a Jupyter kernel's front end, or plain Python's standard output."""
 
 import sys
-from typing import Any
+from typing import Any, Protocol
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
@@ -14,6 +14,26 @@ def kernel_shell() -> Any | None:
 
     shell = get_ipython()
     return shell if getattr(shell, "kernel", None) is not None else None
+
+
+class Panel(Protocol):
+    """What is shown as a piece of HTML where widgets live, and printed elsewhere."""
+
+    def html(self) -> str:
+        """The panel."""
+
+
+def show_panel(panel: Panel, text: str) -> None:
+    """Show a panel in the notebook, or print it in plain Python.
+
+    `text` stands for it in the stored output. It says nothing of the learner, so that the stored output compares.
+    """
+    if kernel_shell() is None:
+        print(panel)
+        return
+    from traceonce.show.widgets import PanelWidget
+
+    publish(text, model_id=PanelWidget(html=panel.html()).model_id)
 
 
 def publish(text: str, *, model_id: str | None = None, svg: str | None = None) -> None:

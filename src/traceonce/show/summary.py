@@ -63,15 +63,8 @@ class Progress:
         return "".join(_html(self))
 
     def _ipython_display_(self) -> None:
-        if frontend.kernel_shell() is None:
-            print(self)
-            return
-        from traceonce.show.widgets import PanelWidget
-
-        # The text says nothing of the learner, so that the stored output of the course index compares.
-        frontend.publish(
-            "Your progress is shown here while the notebook runs; print(progress()) gives it as text.",
-            model_id=PanelWidget(html=self.html()).model_id,
+        frontend.show_panel(
+            self, "Your progress is shown here while the notebook runs; print(progress()) gives it as text."
         )
 
 

@@ -202,15 +202,9 @@ class Result:
         return "".join(_html(self))
 
     def _ipython_display_(self) -> None:
-        if frontend.kernel_shell() is None:
-            print(self)
-            return
-        from traceonce.show.widgets import PanelWidget
-
-        # The text says nothing of the learner, so that the stored output compares.
-        frontend.publish(
+        frontend.show_panel(
+            self,
             "What became of your answers is shown here while the notebook runs; print(survey.hand_in()) gives it as text.",
-            model_id=PanelWidget(html=self.html()).model_id,
         )
 
 
