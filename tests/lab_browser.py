@@ -232,14 +232,15 @@ class LabPage:
             self.page.wait_for_timeout(50)
 
 
-def _chromium_path() -> str | None:
+def chromium_path() -> str | None:
+    """The first Chromium on PATH."""
     return next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """One headless Chromium."""
-    path = _chromium_path()
+    path = chromium_path()
     if path is None:
         pytest.skip(f"no browser: none of {', '.join(CHROMIUM_NAMES)} is installed")
     from playwright.sync_api import sync_playwright

@@ -60,7 +60,7 @@ def main() -> None:
         checkout = lab_browser.write_checkout(Path(folder), {"demo.ipynb": lab_browser.code_notebook(STEP, LOOP)})
         desk = lab_browser.RunningDesk(checkout)
         browser = playwright.chromium.launch(
-            executable_path=lab_browser._chromium_path(), args=list(lab_browser.CHROMIUM_FLAGS)
+            executable_path=lab_browser.chromium_path(), args=list(lab_browser.CHROMIUM_FLAGS)
         )
         try:
             page = lab_browser.LabPage(browser.new_page(viewport={"width": 1000, "height": 1100}), Path(folder))

@@ -5,7 +5,6 @@ These tests run in the environment of the site's tools (`.venv-site`), which has
 """
 
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_browser import CHROMIUM_FLAGS, CHROMIUM_NAMES
 from site_browser import Window, watched
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,26 +52,13 @@ def site_address(site: Path) -> Iterator[str]:
     yield from _served(site)
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    path = next((found for name in CHROMIUM_NAMES if (found := shutil.which(name))), None)
-    if path is None:
-        pytest.skip(f"no Chromium on PATH; looked for {', '.join(CHROMIUM_NAMES)}")
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=path, args=list(CHROMIUM_FLAGS))
-        yield started
-        started.close()
-
-
 @pytest.fixture
-def window(browser: Any, site_address: str) -> Iterator[Any]:
+def window(chromium: Any, site_address: str) -> Iterator[Any]:
     """`window(width=360, scheme="dark")` opens a window on the site; whatever it asks for outside of this machine is refused."""
     contexts = []
 
     def opened(*, width: int = 1280, height: int = 800, scheme: str = "light", script: bool = True) -> Window:
-        context = browser.new_context(
+        context = chromium.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=script
         )
         contexts.append(context)

@@ -37,9 +37,9 @@ def decks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def slides(decks: Path, browser: Any) -> dict[str, list[tuple[int, int, str]]]:
+def slides(decks: Path, chromium: Any) -> dict[str, list[tuple[int, int, str]]]:
     """For each deck, the slides as a browser draws them; a deck that asks for a file or says an error fails here."""
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    context = chromium.new_context(viewport={"width": 1280, "height": 720})
     # Whatever is not the deck's own file is refused and recorded.
     window = watched(context, decks.as_uri())
     drawn = {}
