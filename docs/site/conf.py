@@ -8,7 +8,7 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).resolve().parents[2] / "src")]
 
 project = "Trace Once"
 html_title = "Trace Once"
@@ -26,7 +26,7 @@ nb_code_prompt_hide = "Hide what happened"
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
-myst_heading_slug_func = "notebooks.jupyter_anchor"
+myst_heading_slug_func = "traceonce.headings.jupyter_anchor"
 
 html_theme = "sphinx_book_theme"
 html_static_path = ["static"]

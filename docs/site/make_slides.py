@@ -21,8 +21,10 @@ import nbformat
 from latex2mathml.converter import convert
 from make_site import ROOT, find_sources
 from nbconvert.exporters import SlidesExporter
-from notebooks import DRAWN_WHILE_IT_RUNS, Shown, headings, plain, question_box, shown
+from notebooks import DRAWN_WHILE_IT_RUNS, Shown, question_box, shown
 from pygments.formatters import HtmlFormatter
+
+from traceonce.headings import headings, plain
 
 HERE = Path(__file__).resolve().parent
 WHOLE = ("Question", "Break it", "Repair it")

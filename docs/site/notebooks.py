@@ -8,6 +8,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
@@ -15,11 +16,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+# The site's own environment has no package of the project in it.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src"))
+
+from traceonce.headings import Heading, headings
+
 _QUESTION = re.compile(r"Prediction (?P<id>[\w-]+): (?P<text>.*)\Z", re.DOTALL)
 _ANSWER = re.compile(r"^([\w-]+) measured: ", re.MULTILINE)
 _CHOICE = "  ( ) "
-_HEADING = re.compile(r"^(#{1,6}) +(.+?) *$", re.MULTILINE)
-_FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _COLOUR = re.compile(r'(?<=")#(?P<hex>[0-9a-f]{6}|fff)(?=")')
 # A question that a whole lesson answers would fold the lesson; beyond so many cells it folds its answer alone.
 _NEAR = 7
@@ -68,33 +72,6 @@ class Shown:
     answers: tuple[str, ...] = ()
     evidence: bool = False
     explains: bool = False
-
-
-@dataclass(frozen=True)
-class Heading:
-    """A heading, its depth, and the anchor that JupyterLab gives it."""
-
-    level: int
-    text: str
-
-    @property
-    def anchor(self) -> str:
-        return jupyter_anchor(plain(self.text))
-
-
-def jupyter_anchor(title: str) -> str:
-    """The anchor of a heading in JupyterLab, and so in the links of the notebooks."""
-    return title.replace(" ", "-")
-
-
-def plain(markdown: str) -> str:
-    """A heading's text without its marks."""
-    return re.sub(r"[`*]", "", markdown)
-
-
-def headings(markdown: str) -> list[Heading]:
-    """The headings in a piece of Markdown; a comment in a block of code is none."""
-    return [Heading(len(marks), text) for marks, text in _HEADING.findall(_FENCE.sub("", markdown))]
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from notebooks import Heading, sections
+from notebooks import sections
 from reports import Place, Report, gather
+
+from traceonce.headings import Heading
 
 _SUMMARY = re.compile(r"^(\d+) hidden asserts, (\d+) points, (\d+) wrong answers\.$", re.MULTILINE)
 _ALTERNATIVE = re.compile(r"^\| `\w+` \| another right answer ", re.MULTILINE)

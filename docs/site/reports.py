@@ -8,7 +8,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from notebooks import Heading, joined, load, plain, sections
+from notebooks import joined, load, sections
+
+from traceonce.headings import Heading, plain
 
 _TABLE = "**Seen in public.**"
 _LINK = re.compile(r"\[(?P<name>[^\]]+)\]\((?P<address>https://[^)\s]+/(?:issues|pull|discussions)/\d+)\)")

@@ -1,7 +1,6 @@
 """Links between notebooks, and the anchors of headings that they lead to.
 
-JupyterLab (and nbconvert, and pages that render notebooks) name a heading by its text with a hyphen for each blank:
-`## A key is a value` is `#A-key-is-a-value`. A link to a heading that was renamed opens the notebook at its top and says
+A link to a heading that was renamed opens the notebook at its top and says
 nothing, so every anchor is compared with the headings that stand in the source.
 """
 
@@ -14,23 +13,16 @@ from urllib.parse import unquote
 from traceonce.author.course import Course, Finding, Pair
 from traceonce.errors import TraceOnceError
 from traceonce.grade.percent import SourceCell
+from traceonce.headings import FENCE, headings
 
-_FENCE = re.compile(r"^(```|~~~).*?^\1.*?$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+).+?\1", re.DOTALL)
 _LINK = re.compile(r"\]\((?P<target>[^()\s]+)(?:\s+\"[^\"]*\")?\)")
-_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
-_MARKUP = re.compile(r"\[(?P<words>[^\]]*)\]\([^)]*\)|[`*]")
 
 
 def anchors(pair: Pair) -> frozenset[str]:
     """The anchors of all headings in a pair's text cells."""
-    texts = (_FENCE.sub("", cell.source) for cell in pair.cells if cell.cell_type == "markdown")
-    return frozenset(anchor(heading) for text in texts for heading in _HEADING.findall(text))
-
-
-def anchor(heading: str) -> str:
-    """The anchor of a heading: its text without markup, a hyphen for each blank."""
-    return _MARKUP.sub(lambda match: match["words"] or "", heading).replace(" ", "-")
+    texts = (cell.source for cell in pair.cells if cell.cell_type == "markdown")
+    return frozenset(heading.anchor for text in texts for heading in headings(text))
 
 
 def broken_links(course: Course, pair: Pair) -> Iterator[Finding]:
@@ -57,6 +49,6 @@ def broken_links(course: Course, pair: Pair) -> Iterator[Finding]:
 def _relative_links(pair: Pair) -> Iterator[tuple[SourceCell, str]]:
     for cell in pair.cells:
         if cell.cell_type == "markdown":
-            for match in _LINK.finditer(_CODE.sub("", _FENCE.sub("", cell.source))):
+            for match in _LINK.finditer(_CODE.sub("", FENCE.sub("", cell.source))):
                 if "://" not in match["target"] and not match["target"].startswith(("/", "mailto:")):
                     yield cell, match["target"]

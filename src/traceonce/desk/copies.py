@@ -28,6 +28,7 @@ from typing import Any, Literal
 from urllib.parse import quote, unquote
 
 from traceonce.errors import TraceOnceError
+from traceonce.headings import headings
 
 STATE = ".desk"
 """Name of the hidden folder on the desk that holds what is not the learner's: the record, settings, logs."""
@@ -42,7 +43,6 @@ _CELL_NOISE = ("trusted", "collapsed", "scrolled", "execution", "ExecuteTime")
 # Files that sit in the course's folders and are not for learners.
 _NOT_FOR_DESKS = ("jupytext.toml",)
 _MARKDOWN_LINK = re.compile(r"(?<=\]\()(?P<target>[^()\s]+)(?=(?:\s+\"[^\"]*\")?\))")
-_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _HTML_LINK = re.compile(r"(?<=(?:href|.src)=\")(?P<target>[^\"]+)(?=\")")
 
 
@@ -106,11 +106,11 @@ def sheets(checkout: Path) -> tuple[Sheet, ...]:
         raise TraceOnceError(f"There is no course in {checkout}: get a fresh copy of the repository and start again.")
     places = {origin.relative_to(checkout): name for name, origin in origins.items()}
     raws = {name: origin.read_bytes() for name, origin in origins.items()}
-    headings = {name: _cells_by_heading(raw) for name, raw in raws.items() if name.suffix == ".ipynb"}
+    anchors = {name: _cells_by_heading(raw) for name, raw in raws.items() if name.suffix == ".ipynb"}
     found = []
     for name, origin in sorted(origins.items()):
         raw = raws[name]
-        content = _fresh_notebook(origin, raw, checkout, places, headings) if name.suffix == ".ipynb" else raw
+        content = _fresh_notebook(origin, raw, checkout, places, anchors) if name.suffix == ".ipynb" else raw
         found.append(Sheet(name, content, content_mark(name, content)))
     return tuple(found)
 
@@ -130,8 +130,8 @@ def _cells_by_heading(raw: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
     for cell in (_parse(raw) or {}).get("cells", []):
         if cell["cell_type"] == "markdown" and "id" in cell:
-            for heading in _HEADING.findall(_text(cell["source"])):
-                found.setdefault(heading.replace("`", "").replace(" ", "-"), cell["id"])
+            for heading in headings(_text(cell["source"])):
+                found.setdefault(heading.anchor, cell["id"])
     return found
 
 
@@ -140,7 +140,7 @@ def _fresh_notebook(
     raw: bytes,
     checkout: Path,
     places: Mapping[Path, PurePosixPath],
-    headings: Mapping[PurePosixPath, Mapping[str, str]],
+    anchors: Mapping[PurePosixPath, Mapping[str, str]],
 ) -> bytes:
     """A notebook without what a run left in it, its links pointing to their places on the desk."""
     notebook = _parse(raw)
@@ -152,7 +152,7 @@ def _fresh_notebook(
             cell["outputs"] = []
             cell["execution_count"] = None
         elif cell["cell_type"] == "markdown":
-            source = _relink(_text(cell["source"]), origin.parent, here, checkout, places, headings)
+            source = _relink(_text(cell["source"]), origin.parent, here, checkout, places, anchors)
             cell["source"] = source.splitlines(keepends=True)
         for noise in _CELL_NOISE:
             cell.get("metadata", {}).pop(noise, None)
@@ -168,20 +168,20 @@ def _relink(
     here: PurePosixPath,
     checkout: Path,
     places: Mapping[Path, PurePosixPath],
-    headings: Mapping[PurePosixPath, Mapping[str, str]],
+    anchors: Mapping[PurePosixPath, Mapping[str, str]],
 ) -> str:
     """Point relative links at files of the course to their places on the desk; leave every other link as it is."""
 
     def moved(match: re.Match[str]) -> str:
         target, hash_sign, anchor = match["target"].partition("#")
         if not target and anchor:
-            return f"{quote(here.name)}#{_named(anchor, headings.get(here, {}))}"
+            return f"{quote(here.name)}#{_named(anchor, anchors.get(here, {}))}"
         if not target or "://" in target or target.startswith(("/", "mailto:")):
             return match[0]
         aimed = Path(os.path.normpath(folder / unquote(target)))
         if not aimed.is_relative_to(checkout) or (place := places.get(aimed.relative_to(checkout))) is None:
             return match[0]
-        return quote(os.path.relpath(place, here.parent)) + hash_sign + _named(anchor, headings.get(place, {}))
+        return quote(os.path.relpath(place, here.parent)) + hash_sign + _named(anchor, anchors.get(place, {}))
 
     return _HTML_LINK.sub(moved, _MARKDOWN_LINK.sub(moved, text))
 
