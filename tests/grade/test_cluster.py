@@ -110,6 +110,13 @@ def test_an_interrupt_and_a_killed_worker_lose_nothing_and_grades_are_those_of_o
         assert there["tier"] == record.tier
 
 
+def test_a_task_that_comes_after_the_end_of_its_batch_starts_no_supervisor():
+    setup = {"batch": "one that has ended"}
+    remote.close(setup["batch"])
+    assert remote.open_grader(setup) == "its batch has ended"
+    assert remote.grade(setup, {}, ("hidden.py", None), {"id": "late"}) == {"lost": "its batch has ended"}
+
+
 def test_a_worker_that_would_grade_otherwise_is_refused_with_the_reason(tmp_path, place):
     weaker = (
         "unshare",

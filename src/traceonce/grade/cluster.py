@@ -173,11 +173,11 @@ class _Dispatcher:
     def close(self) -> None:
         """Take everything back, and end the supervisors on the workers."""
         futures = [future for worker in self.workers.values() for _, future in worker.flying.values()]
+        addresses = [*self.workers, *self.asked]
         try:
-            self.client.cancel([*futures, *self.asked.values()], force=True)
-            addresses = [*self.workers, *self.asked]
             if addresses:
                 self.client.run(remote.close, self.setup["batch"], workers=addresses, on_error="ignore")
+            self.client.cancel([*futures, *self.asked.values()], force=True)
         except (OSError, TimeoutError, RuntimeError, ValueError) as error:
             self.tell(
                 f"The workers could not be told that the batch is over ({error}): their graders end by themselves."

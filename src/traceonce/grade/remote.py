@@ -73,11 +73,15 @@ def grade(
 
 
 def close(batch: str) -> None:
-    """End this worker's supervisor for a batch, and what it was doing."""
+    """End this worker's supervisor for a batch, and what it was doing; none is started for that batch any more.
+
+    Dask brings this by another way than tasks, so a task that was sent before it can arrive after it.
+    """
     with _lock:
+        _closed.add(batch)
         grader = _graders.pop(batch, None)
     if grader is not None:
-        grader.end("its batch has ended")
+        grader.end(_BATCH_HAS_ENDED)
 
 
 class _NoGrader(Exception):
@@ -86,10 +90,14 @@ class _NoGrader(Exception):
 
 _lock = threading.Lock()
 _graders: dict[str, "_Grader"] = {}
+_closed: set[str] = set()
+_BATCH_HAS_ENDED = "its batch has ended"
 
 
 def _grader(setup: dict[str, Any]) -> "_Grader":
     with _lock:
+        if setup["batch"] in _closed:
+            raise _NoGrader(_BATCH_HAS_ENDED)
         grader = _graders.get(setup["batch"])
         if grader is None or grader.over:
             grader = _graders[setup["batch"]] = _Grader(setup)
