@@ -109,6 +109,27 @@ def double(x):
     return 2 * x
 """
 
+# The wire's own message and the supervisor's own line, on the streams that anybody may write to.
+FORGED_OUTPUT = r"""
+import os, json, struct, sys
+reply = json.dumps({"nonce": "00", "ok": {"value": 1}}).encode()
+frame = struct.pack(">4sIIQ", b"TO1\n", len(reply), 0, 0) + reply
+line = json.dumps({"result": {"id": "forged_output", "status": "passed", "asserts": [], "score": 5}}) + "\n"
+
+def forge():
+    for descriptor in (1, 2):
+        os.write(descriptor, frame + b"\n" + line.encode())
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        stream.write(line)
+        stream.flush()
+
+forge()
+
+def double(x):
+    forge()
+    return 3 * x
+"""
+
 GARBAGE = r"""
 import os
 
@@ -252,6 +273,7 @@ ATTACKS = {
     "fill_disks": FILL_DISKS + WRONG,
     "outlive": OUTLIVE + WRONG,
     "speak_out_of_turn": SPEAK_OUT_OF_TURN,
+    "forged_output": FORGED_OUTPUT,
     "garbage": GARBAGE,
     "oversized": OVERSIZED,
     "close_the_wire": CLOSE_THE_WIRE,

@@ -118,6 +118,12 @@ def test_forged_messages_are_tampering_and_end_the_grading(attacked, name):
     assert records[name].status == "tampering"
 
 
+def test_a_forged_message_on_an_output_stream_is_only_printed_text(attacked, printed):
+    records, _ = attacked
+    assert (records["forged_output"].status, records["forged_output"].score) == ("failed", HONEST_SCORE)
+    assert '"status": "passed"' in printed("forged_output")
+
+
 def test_a_closed_wire_costs_the_call_that_closed_it(attacked):
     records, _ = attacked
     assert records["close_the_wire"].status == "crashed"

@@ -1,5 +1,6 @@
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,7 @@ CALM = {
     "shell": {"double": "def double(x):\n    return 2 * x\n!ls"},
     "returns_function": {"double": "def double(x):\n    return double"},
     "returns_none": {"double": "def double(x):\n    pass"},
+    "returns_itself": {"double": "def double(x):\n    around = [x]\n    around.append(around)\n    return around"},
     "returns_huge": {"double": "import numpy as np\n\ndef double(x):\n    return np.ones(20_000_000)"},
     "leaks_tracer": {"double": "kept = []\n\ndef double(x):\n    kept.append(x)\n    return kept[-1] * 2"},
     "returns_leaked_tracer": {
@@ -104,6 +106,11 @@ ENDLESS = {
     "endless_stubborn": {
         "double": "def double(x):\n    while True:\n        try:\n            while True:\n                pass\n"
         "        except BaseException:\n            pass"
+    },
+    "endless_reply": {
+        "double": "import os, struct, time\n\ndef double(x):\n"
+        "    os.write(3, struct.pack('>4sIIQ', b'TO1\\n', 1_000_000, 0, 0))\n"
+        "    while True:\n        os.write(3, b'x')\n        time.sleep(0.05)"
     },
     "sleeps_in_c": {"double": "import ctypes\n\ndef double(x):\n    ctypes.PyDLL(None).sleep(10_000)"},
     "endless_everywhere": {
@@ -142,7 +149,11 @@ def class_folder(tmp_path_factory):
         (place / f"{name}.ipynb").write_text(text)
     (place / "binary.ipynb").write_bytes(b"\xff\xfe\x00" * 100)
     (place / "link.ipynb").symlink_to("/etc/passwd")
-    (place / "huge.ipynb").write_bytes(b" " * (21 * 2**20))
+    with (place / "huge.ipynb").open("wb") as file:
+        file.truncate(100 * 2**20)  # takes no room on the disk
+    with zipfile.ZipFile(place / "zipped.ipynb", "w") as packed:
+        packed.writestr("../escaped.ipynb", json.dumps(tinylab.notebook()))
+    (place / "everything.ipynb").symlink_to("/", target_is_directory=True)
     return place
 
 

@@ -291,6 +291,14 @@ def evaluation(lab, params, count, size):
     return seen
 
 
+def clear_data(lab, params, count):
+    """Rows whose two largest scores are far apart: rounding in float32 changes no digit."""
+    x, y = data(lab, 2 * count)
+    scores = np.sort(scores_of(params, x))
+    clear = np.argsort(scores[:, -2] - scores[:, -1])[:count]
+    return x[clear], y[clear]
+
+
 def accuracy(params, x, y):
     return np.mean(scores_of(params, x).argmax(axis=1) == y)
 
@@ -306,6 +314,8 @@ def test_rows_have_equal_weight_in_the_loss(lab):
     params = random_params(lab)
     for count in (11, 16, 17):
         x, y = data(lab, count)
+        order = np.argsort(row_losses(params, x, y))  # the last batch has the largest losses: what weighs it otherwise is off
+        x, y = x[order], y[order]
         assert close(evaluated(lab, params, x, y)[0], row_losses(params, x, y).mean())
 
 
@@ -320,7 +330,7 @@ def test_accuracy_counts_real_rows(lab):
     params = random_params(lab)
     params["b"][0] = params["b"].max() + 1  # a row of zeros is taken for a 0
     for count in (11, 17):
-        x, y = data(lab, count)
+        x, y = clear_data(lab, params, count)
         assert close(evaluated(lab, params, x, y)[1], accuracy(params, x, y))
 
 
