@@ -314,7 +314,8 @@ def test_rows_have_equal_weight_in_the_loss(lab):
     params = random_params(lab)
     for count in (11, 16, 17):
         x, y = data(lab, count)
-        order = np.argsort(row_losses(params, x, y))  # the last batch has the largest losses: what weighs it otherwise is off
+        # The last batch has the largest losses, so that no other weight of it gives the mean.
+        order = np.argsort(row_losses(params, x, y))
         x, y = x[order], y[order]
         assert close(evaluated(lab, params, x, y)[0], row_losses(params, x, y).mean())
 
