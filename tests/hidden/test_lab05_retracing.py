@@ -30,7 +30,11 @@ class Frame:
 
 def frame_with(lab, hits, size=(5, 7)):
     count = size[0] * size[1]
-    scores = ((lab.rng.permutation(count) + 1) / (count + 1)) ** 2
+    ranks = lab.rng.permutation(count)
+    if hits > SLOTS:  # the strongest hit is the last one in reading order, which the first ones leave out
+        first, last = np.argmax(ranks), np.flatnonzero(ranks >= count - hits)[-1]
+        ranks[[first, last]] = ranks[[last, first]]
+    scores = ((ranks + 1) / (count + 1)) ** 2
     threshold = ((count - hits + 0.5) / (count + 1)) ** 2
     return Frame(scores.astype("float32").reshape(size), threshold, float(lab.rng.uniform(0.2, 0.8)))
 
@@ -42,6 +46,15 @@ def strongest(frame):
     return np.stack(np.unravel_index(order, frame.scores.shape), 1).astype(float), np.float64(
         frame.scores.ravel()[order]
     )
+
+
+def uneven_frame(lab, hits):
+    """A frame of which the plain mean of the places is another than the weighted one."""
+    while True:
+        frame = frame_with(lab, hits)
+        places, scores = strongest(frame)
+        if np.abs(scores @ places / scores.sum() - places.mean(axis=0)).max() > 0.01:
+            return frame
 
 
 def state_of(lab):
@@ -174,7 +187,7 @@ def test_empty_slots_score_nothing(lab):
     "score, the velocity moves by half the gain, and a found frame sets missed to 0.",
 )
 def test_frame_gives_the_numbers(lab):
-    state, frame = state_of(lab), frame_with(lab, 4)
+    state, frame = state_of(lab), uneven_frame(lab, 4)
     got = lab.call("track_frame", state, frame.scores, frame.threshold, frame.gain)
     assert same_state(got, after(state, frame))
 
