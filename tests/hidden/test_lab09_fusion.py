@@ -48,6 +48,12 @@ class Form:
     """A model's weights, a page, n fields of which a few are empty, a threshold that some miss, and the answers."""
 
     def __init__(self, rng, count):
+        self.gap = 0.0
+        # A wide gap, so that rounding decides nothing, and a share that a threshold of 0.3 judges otherwise: some draws have none.
+        while self.gap < 1e-3 or not np.any((self.shares >= 0.3) != (self.shares >= self.threshold)):
+            self._draw(rng, count)
+
+    def _draw(self, rng, count):
         self.weights = {name: rng.normal(0, 0.5, size).astype("float32") for name, size in SIZES.items()}
         self.page = rng.uniform(0.2, 1.0, (60, 80)).astype("float32")
         self.page[44:] *= 0.5 * (rng.random((16, 80)) < 0.08)  # thin strokes on nothing
@@ -60,12 +66,13 @@ class Form:
         self.corners[empty[1::2], 0] = rng.integers(30, 52, len(empty[1::2]))
         thin = rng.choice(np.setdiff1d(np.arange(count), empty), 2, replace=False)
         self.corners[thin, 0] = rng.integers(44, 52, 2)
+        self.page[tuple(self.corners[thin].T + 3)] = 0.3  # a stroke in each of them at least
         best = [best_of(self.weights, self.page, corner) for corner in self.corners]
         digits, self.shares = (np.array(part) for part in zip(*best, strict=True))
         filled = np.sort(self.shares[self.shares > 0])
         middle = filled[len(filled) // 4 : 3 * len(filled) // 4 + 1]
         at = int(np.argmax(np.diff(middle)))
-        self.threshold = float(middle[at : at + 2].mean())
+        self.gap, self.threshold = float(np.diff(middle)[at]), float(middle[at : at + 2].mean())
         self.digits = np.where(self.shares >= self.threshold, digits, -1)
 
     @property
@@ -372,8 +379,9 @@ def test_too_many_fields_are_refused(lab):
 
 
 def reading(lab, count=9):
-    """Digits and shares, all shares far from the threshold of 0.5."""
-    shares = 0.5 + lab.rng.choice([-1, 1], count) * lab.rng.uniform(0.1, 0.4, count)
+    """Digits and shares, all shares far from the threshold of 0.5; one at least is above, so that there is a digit."""
+    signs = lab.rng.permutation([1, *lab.rng.choice([-1, 1], count - 1)])
+    shares = 0.5 + signs * lab.rng.uniform(0.1, 0.4, count)
     return np.where(shares >= 0.5, lab.rng.integers(1, 10, count), -1), shares
 
 
