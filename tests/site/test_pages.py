@@ -9,9 +9,11 @@ from urllib.parse import unquote, urlsplit
 
 import make_site
 import pytest
+from site_code import as_secrets
 
 from traceonce.bundle.leaks import find_leaks, secrets_in
 from traceonce.bundle.output import Part
+from traceonce.grade.percent import read_percent
 
 ROOT = Path(__file__).resolve().parents[2]
 # Attributes through which a page loads something by itself. A link that a reader follows may lead anywhere.
@@ -107,17 +109,31 @@ def test_no_page_and_no_style_names_a_remote_asset(site: Path) -> None:
     assert [str(path) for path in site.rglob("*.css") if IN_STYLE.search(path.read_text("utf-8"))] == []
 
 
-def test_nothing_of_solutions_and_hidden_asserts_is_on_the_site(site: Path) -> None:
+def searched(site: Path) -> dict[str, Part]:
+    """The text of each page, in the words of the search: a notebook under its own name may show a few lines that its lab asks for."""
     parts = {}
     for path in pages(site):
         name, text = path.relative_to(site), "".join(page(path).pieces)
-        # In the words of the search: a notebook under its own name may show a few lines that its lab asks for.
         is_notebook = name.parts[0] in {"course", "labs"}
         content = json.dumps([text]) if is_notebook else text
         parts[str(name.with_suffix(".ipynb") if is_notebook else name)] = Part(content.encode())
+    return parts
+
+
+def test_nothing_of_solutions_and_hidden_asserts_is_on_the_site(site: Path) -> None:
     secrets = secrets_in(ROOT)
     assert len(secrets) > 100
-    assert list(find_leaks(parts, secrets)) == []
+    assert list(find_leaks(searched(site), secrets)) == []
+
+
+def test_the_search_finds_all_code_of_a_lesson_on_its_page(site: Path) -> None:
+    parts = searched(site)
+    for path in make_site.find_sources(ROOT).lessons:
+        cells = read_percent((ROOT / path).with_suffix(".py").read_text("utf-8"), path.name)
+        own = as_secrets(cell.source for cell in cells if cell.cell_type == "code")
+        assert len(own) > 10
+        found = {where for name, where in find_leaks(parts, own) if name == str(path.with_suffix(".ipynb"))}
+        assert found == {secret.where for secret in own}, path
 
 
 def test_each_answer_of_a_lesson_is_folded(site: Path) -> None:

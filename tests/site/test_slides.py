@@ -1,5 +1,6 @@
 """The decks of slides: each in one file, every slide within its frame, and no answer on the slide of its question."""
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import make_site
 import make_slides
 import pytest
 from site_browser import watched
+from site_code import as_secrets
 
 from traceonce.bundle.leaks import find_leaks, secrets_in
 from traceonce.bundle.output import Part
@@ -94,13 +96,27 @@ def earlier(parts: list[str], number: int) -> set[str]:
     return {name for part in parts[:number] for name in re.findall(r'data-prediction="([\w-]+)"', part)}
 
 
-def test_nothing_of_solutions_is_in_a_deck(decks: Path) -> None:
+def searched(decks: Path) -> dict[str, Part]:
+    """The text of each deck, under the name of its lesson's notebook."""
     parts = {}
-    for deck in decks.glob("*.html"):
-        text = re.sub(r"<[^>]*>", "", deck.read_text("utf-8"))
-        folder = next(path for path in make_site.find_sources(ROOT).lessons if path.stem == deck.stem)
-        parts[str(folder)] = Part(json.dumps([text]).encode())
-    assert list(find_leaks(parts, secrets_in(ROOT))) == []
+    for path in make_site.find_sources(ROOT).lessons:
+        text = re.sub(r"<[^>]*>", "", (decks / f"{path.stem}.html").read_text("utf-8"))
+        parts[str(path.with_suffix(".ipynb"))] = Part(json.dumps([html.unescape(text)]).encode())
+    return parts
+
+
+def test_nothing_of_solutions_is_in_a_deck(decks: Path) -> None:
+    assert list(find_leaks(searched(decks), secrets_in(ROOT))) == []
+
+
+def test_the_search_finds_all_code_that_is_in_a_deck(decks: Path) -> None:
+    parts = searched(decks)
+    for path in make_site.find_sources(ROOT).lessons:
+        cells = make_slides.notebook_of(list(make_slides.deck(make_slides.shown(ROOT / path)))).cells
+        own = as_secrets(cell.source for cell in cells if cell.cell_type == "code")
+        assert len(own) >= 5
+        found = {where for name, where in find_leaks(parts, own) if path.stem in name}
+        assert found == {secret.where for secret in own}, path
 
 
 def test_text_that_is_too_tall_goes_on_over_several_slides() -> None:
