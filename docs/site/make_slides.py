@@ -150,24 +150,29 @@ def _code(code: str, outputs: list[dict[str, Any]]) -> dict[str, Any]:
         "outputs": outputs,
     }
     # An output that stands alone has no empty box of code above it.
-    return cell if code else cell | {"transient": {"remove_source": True}}
+    return cell if code else cell | {"metadata": {"transient": {"remove_source": True}}}
 
 
 def _dense(cell: dict[str, Any]) -> dict[str, Any]:
-    return {**cell, "metadata": {"tags": ["dense"]}}
+    return cell | {"metadata": cell["metadata"] | {"tags": ["dense"]}}
 
 
 def without_questions(code: str) -> str:
     """A cell's code without the statements that only ask a prediction, whose question stands in a box."""
     if "predict(" not in code:
         return code
-    lines = code.splitlines()
+    lines, asked, lists = code.splitlines(), {"question", "choices"}, set()
     for statement in reversed(ast.parse(code).body):
-        if isinstance(statement, ast.Assign) and (
-            (isinstance(statement.value, ast.Call) and ast.unparse(statement.value.func) == "predict")
-            or all(isinstance(name, ast.Name) and name.id in {"question", "choices"} for name in statement.targets)
-        ):
-            del lines[statement.lineno - 1 : statement.end_lineno]
+        if not isinstance(statement, ast.Assign):
+            continue
+        value = statement.value
+        if isinstance(value, ast.Call) and ast.unparse(value.func) == "predict":
+            lists |= {argument.id for argument in value.args if isinstance(argument, ast.Name)}
+        else:
+            only_asks = asked | lists if isinstance(value, ast.List) else asked
+            if not all(isinstance(name, ast.Name) and name.id in only_asks for name in statement.targets):
+                continue
+        del lines[statement.lineno - 1 : statement.end_lineno]
     return "\n".join(lines).strip("\n")
 
 

@@ -119,6 +119,21 @@ def test_the_search_finds_all_code_that_is_in_a_deck(decks: Path) -> None:
         assert found == {secret.where for secret in own}, path
 
 
+def test_no_box_of_code_is_empty(decks: Path) -> None:
+    codes = [
+        code
+        for deck in decks.glob("*.html")
+        for code in re.findall(r"<pre><span></span>(.*?)</pre>", deck.read_text("utf-8"), re.DOTALL)
+    ]
+    assert len(codes) > 200
+    assert [code for code in codes if not code.strip()] == []
+
+
+def test_code_that_only_asks_is_left_out() -> None:
+    code = 'ways = ["a", "b"]\nkept = [1]\nquestion = f"which of {kept}?"\nguess = predict("00-A1", question, ways)\nprint(kept)'
+    assert make_slides.without_questions(code) == "kept = [1]\nprint(kept)"
+
+
 def test_text_that_is_too_tall_goes_on_over_several_slides() -> None:
     made = list(make_slides.text_slides("Recap", "\n\n".join(f"{number} " + "word " * 60 for number in range(12))))
     assert len(made) > 1
