@@ -36,7 +36,10 @@ def disabled_extensions(*, authoring: bool) -> list[str]:
     off = [
         "@jupyterlab/apputils-extension:announcements",
         "@jupyterlab/extensionmanager-extension",
+        # Language servers, and the two that ask for them: left on, they fail at each start and say so in the browser's console.
         "@jupyterlab/lsp-extension",
+        "@jupyterlab/fileeditor-extension:language-server",
+        "@jupyterlab/notebook-extension:language-server",
         # What the development environment brings along: a second interface, and buttons for courses run by nbgrader.
         "@jupyter-notebook/lab-extension",
         "@jupyter/nbgrader",
