@@ -67,8 +67,9 @@ class CallsView {
       held.hold.replaceChildren();
       return;
     }
-    const height = 172;
-    const [left, right, top, bottom] = [58, WIDTH - 14, 12, height - 34];
+    const height = 184;
+    // Above the highest mark there is room for its name.
+    const [left, right, top, bottom] = [58, WIDTH - 14, 24, height - 34];
     const last = all.reduce((most, [n]) => Math.max(most, n), 1);
     const times = all.map(([, seconds]) => Math.max(seconds, 1e-9));
     const [shortest, longest] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))];
@@ -100,6 +101,7 @@ class CallsView {
     node.append(svg("path", { d: strokes.join(""), class: "to-dots" }));
 
     const room = new Room(WIDTH, bottom);
+    room.take(0, 0, left - 4, bottom); // the times of the axis
     const placed = marked.map(([n, seconds, flags]) => ({ n, flags, mark: markOf(flags), px: x(n), py: y(seconds) }));
     for (const { px, py } of placed) room.take(px - 6, py - 6, px + 6, py + 6);
     for (const { mark, px, py } of placed) node.append(markElement(mark, px, py));
@@ -109,8 +111,9 @@ class CallsView {
     for (const { n, mark, px, py } of order) {
       const words = `${axis} ${n}: ${mark.short}`;
       const beside = [[px + 10, py + 4, "start"], [px - 10, py + 4, "end"], [px, py - 11, "middle"], [px, py + 19, "middle"]];
+      const corners = [[px - 6, py - 11, "start"], [px - 6, py + 19, "start"], [px + 6, py - 11, "end"], [px + 6, py + 19, "end"]];
       const further = [-24, 32, -40, 48].map((shift) => [px - 6, py + shift, "start"]);
-      const label = room.place(words, [...beside, ...further]);
+      const label = room.place(words, [...beside, ...corners, ...further]);
       if (label) node.append(label);
     }
     swap(held.hold, node);
