@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from traceonce.inventory.record import Record, Sitting
-from traceonce.show import ledger, progress
+from traceonce.show import course_map, ledger, progress
 from traceonce.show.course_map import graded_labs, next_steps, note_lab, stops
 
 
@@ -61,6 +63,14 @@ def test_a_finished_lesson_leads_to_the_next_and_to_its_lab() -> None:
     lesson, lab = steps(through("01"))
     assert lesson.startswith("Next lesson: lesson 02,")
     assert lab.startswith("Next lab: lab01_pure_functions (30 minutes), not graded yet.")
+
+
+def test_the_command_for_a_lab_is_one_that_a_terminal_in_the_checkout_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.prefix", "/home/ada/course/.venv")
+    monkeypatch.setattr(course_map, "which", lambda name: None)
+    assert " .venv/bin/traceonce grade --trusted work/labs/lab01_pure_functions.ipynb " in steps(through("01"))[1]
+    monkeypatch.setattr(course_map, "which", lambda name: f"/home/ada/course/.venv/bin/{name}")
+    assert " traceonce grade --trusted work/labs/lab01_pure_functions.ipynb " in steps(through("01"))[1]
 
 
 def test_a_lab_is_done_with_full_points_and_comes_after_the_whole_lesson() -> None:

@@ -4,10 +4,12 @@ The map is `course_map.json`, made by `traceonce author build` from the lessons 
 """
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from traceonce.inventory.questions import questions
@@ -116,6 +118,11 @@ def next_steps(
         yield 'All lessons are done: take the inventory again, with inventory("after") in inventory/inventory.ipynb.'
 
 
+def _command() -> str:
+    """`traceonce` as a terminal in the checkout finds it: `make learn` activates no environment."""
+    return ".venv/bin/traceonce" if Path(sys.prefix).name == ".venv" and not which("traceonce") else "traceonce"
+
+
 def _next_lab(predictions: Mapping[str, ledger.Asked], labs: Mapping[str, LabRecord]) -> Iterator[str]:
     for number, stop in enumerate(stops()):
         if stop.lab is None or any(
@@ -126,7 +133,7 @@ def _next_lab(predictions: Mapping[str, ledger.Asked], labs: Mapping[str, LabRec
         if graded is None:
             yield (
                 f"Next lab: {stop.lab} ({stop.lab_minutes} minutes), not graded yet. "
-                f"traceonce grade --trusted work/labs/{stop.lab}.ipynb runs its visible asserts."
+                f"{_command()} grade --trusted work/labs/{stop.lab}.ipynb runs its visible asserts."
             )
             return
         if graded.points < graded.of:
