@@ -905,18 +905,11 @@ guess = predict("05-R8", question, choices)
 
 # %% claims=["R8"]
 from traceonce.sandbox import run_capped
-from traceonce.show import Limit, Line, Timeline
+from traceonce.show import child_chart
 
-cap = Limit("cap", 500 * 2**20)
-picture = chart(Timeline("A child that compiles 200 variants", (Line("resident"),), cap))
-
-
-def draw(sample):
-    picture.append("resident", sample.seconds, sample.rss_mb * 2**20)
-
-
-ending = run_capped(STAIR, memory_mb=500, seconds=300, environment=ON_CPU, on_sample=draw)
-picture.close(ending.kind)
+drawn = child_chart(500, "A child that compiles 200 variants", numbers=False)
+ending = run_capped(STAIR, memory_mb=500, seconds=300, environment=ON_CPU, on_sample=drawn)
+drawn.close(ending)
 memory = {label: int(size) for label, size in map(str.split, ending.stdout.splitlines())}
 grown = memory["201"] - memory["start"]
 guess.reveal("over 10 MB" if grown > 10e6 else "under 1 MB")
