@@ -27,6 +27,7 @@ IN_A_FOLDER = {
     "traceonce progress": (0, "No prediction has been asked yet"),
     "traceonce doctor": (0, "0 FAIL"),
     "traceonce run train.py": (0, "step"),
+    "traceonce grade --trusted work/labs/lab01_pure_functions.ipynb": (0, "5 of 5 cells with visible asserts pass"),
     "traceonce grade submissions/ --out grades/": (0, "1 submission: 1 passed."),
     "traceonce bundle students --out course.zip": (0, "course.zip"),
 }
@@ -56,8 +57,9 @@ def test_each_command_of_the_page_is_run_here():
 @pytest.mark.parametrize("command", sorted(IN_A_FOLDER))
 def test_command_does_what_the_page_says(command, tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text(TRAIN)
-    (tmp_path / "submissions").mkdir()
-    shutil.copy(ROOT / "solutions" / "lab01_pure_functions.ipynb", tmp_path / "submissions")
+    for folder in ("submissions", "work/labs"):
+        (tmp_path / folder).mkdir(parents=True)
+        shutil.copy(ROOT / "solutions" / "lab01_pure_functions.ipynb", tmp_path / folder)
     monkeypatch.setenv("TRACEONCE_PROGRESS", str(tmp_path / "progress.json"))
     words = command.split()[1:]
     at = tmp_path
