@@ -152,6 +152,9 @@ class LabPage:
     def __init__(self, page: Any, pictures: Path) -> None:
         self.page = page
         self.pictures = pictures
+        self.complaints: list[str] = []  # what went to the browser's console as an error
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     @property
     def panel(self) -> Any:

@@ -24,6 +24,7 @@ def test_lesson_runs_from_the_index_to_its_end(
 ) -> None:
     desk = desk_of({"index.ipynb": INDEX, LESSON: LESSON_CELLS})
     page = lab(desk, "index.ipynb")
+    assert page.complaints == []
     page.screenshot("index")
     page.panel.get_by_role("link", name="The first lesson").click()
     page.page.locator(".lm-TabBar-tabLabel", has_text="01_first.ipynb").wait_for()
