@@ -66,10 +66,10 @@ def test_a_finished_lesson_leads_to_the_next_and_to_its_lab() -> None:
 
 
 def test_the_command_for_a_lab_is_one_that_a_terminal_in_the_checkout_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.prefix", "/home/ada/course/.venv")
+    monkeypatch.setattr("sys.prefix", "elsewhere/.venv")
     monkeypatch.setattr(course_map, "which", lambda name: None)
     assert " .venv/bin/traceonce grade --trusted work/labs/lab01_pure_functions.ipynb " in steps(through("01"))[1]
-    monkeypatch.setattr(course_map, "which", lambda name: f"/home/ada/course/.venv/bin/{name}")
+    monkeypatch.setattr(course_map, "which", lambda name: f"elsewhere/.venv/bin/{name}")
     assert " traceonce grade --trusted work/labs/lab01_pure_functions.ipynb " in steps(through("01"))[1]
 
 
