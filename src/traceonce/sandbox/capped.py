@@ -132,8 +132,8 @@ def run_capped(
     **Arguments**
 
     - `program`: Python source, the path of a script, or a command as a list of words.
-    - `memory_mb`: with ``how="kill"`` the resident memory in MB, of the child and all that it starts together, at which the
-      watchdog kills it. With ``how="refuse"`` (Linux, Python programs) the MB of address space that it may map beyond what it
+    - `memory_mb`: with ``how="kill"`` the resident memory in MB (of 2**20 bytes, here and in each `Sample`), of the child and all
+      that it starts together, at which the watchdog kills it. With ``how="refuse"`` (Linux, Python programs) the MB of address space that it may map beyond what it
       has after `imports`: allocations are refused instead, and the child gets the exception, or aborts.
     - `seconds`: wall time after which it is killed.
     - `imports`: modules to import before the program starts.
