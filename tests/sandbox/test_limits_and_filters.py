@@ -190,3 +190,29 @@ def test_a_sandbox_that_never_speaks_is_refused_in_time():
     with theirs, Sandbox(ours) as sandbox, pytest.raises(SandboxRefused, match=r"0\.1 s"):
         sandbox.wait_until_started(0.1)
     assert time.monotonic() - started < 30
+
+
+FORK_APART = """
+import os, socket
+from traceonce.sandbox.guard import fork_apart
+
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+def refused():
+    raise OSError(1, "not permitted")
+
+def told():
+    theirs.send(b"init")
+
+os.waitpid(fork_apart(refused, theirs), 0)
+print(ours.recv(100).decode())
+ours.close()
+codes = [os.waitstatus_to_exitcode(os.waitpid(fork_apart(be, theirs), 0)[1]) for be in (refused, told)]
+print(codes)
+"""
+
+
+def test_a_forked_process_whose_supervisor_has_ended_ends_without_a_word():
+    ran = subprocess.run([sys.executable, "-c", FORK_APART], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == ["failed not permitted", "[1, 1]"]
+    assert ran.stderr == ""

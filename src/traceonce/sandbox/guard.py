@@ -50,7 +50,10 @@ def fork_apart(be: Callable[[], object], notice: socket.socket) -> int:
         try:
             be()
         except OSError as error:
-            notice.send(failure(error))
+            try:
+                notice.send(failure(error))
+            except BrokenPipeError:
+                os._exit(1)  # the supervisor has ended meanwhile: that is what failed, and there is nobody to tell
         finally:
             exit_as_defect()
     return process
