@@ -308,3 +308,24 @@ def test_authors_serve_the_checkout_itself_with_pairing(tmp_path: Path) -> None:
         desk.stop()
         desk.kill()
     assert files_but_state(checkout) == before
+
+
+HELD_UP = """
+import os, signal, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from traceonce.desk import server
+
+server._STOP_SECONDS = -1.5
+nothing = lambda *_, **__: None
+server._stop_on_signals(SimpleNamespace(stop=nothing, io_loop=SimpleNamespace(
+    add_callback_from_signal=nothing, call_later=nothing, stop=nothing)), Path(sys.argv[1]))
+os.kill(os.getpid(), signal.SIGINT)
+time.sleep(60)
+"""
+
+
+def test_a_server_whose_loop_is_held_up_is_ended_all_the_same(tmp_path):
+    ran = subprocess.run([sys.executable, "-c", HELD_UP, str(tmp_path)], capture_output=True, text=True, timeout=50)
+    assert ran.returncode == 0
+    assert ran.stderr == "The server did not end by itself, and was ended.\n"

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -119,7 +120,7 @@ def serve(place: Place, *, host: str, port: int, ready: Callable[[str, TextIO], 
             app = _application(place, host, port)
         except SystemExit as error:
             raise TraceOnceError(f"JupyterLab did not start: {place.log} says why.") from error
-        _stop_on_signals(app)
+        _stop_on_signals(app, place.state)
         token = app.identity_provider.token
         shown_host = "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
         address = f"http://{shown_host}:{app.port}/lab/tree/{quote(place.start)}" + (f"?token={token}" if token else "")
@@ -239,18 +240,29 @@ def _output_to(log: Path) -> Iterator[TextIO]:
             os.close(copy)
 
 
-def _stop_on_signals(app: Any) -> None:
+def _stop_on_signals(app: Any, state: Path) -> None:
     def stop(number: int, frame: Any) -> None:
         # A second signal of the same kind ends the process at once; its kernels notice within a second.
         signal.signal(number, signal.SIG_DFL)
         app.stop(from_signal=True)
         # Jupyter waits without end for a kernel that was still starting.
         app.io_loop.add_callback_from_signal(app.io_loop.call_later, _STOP_SECONDS, app.io_loop.stop)
+        # And where the loop itself is held up, it calls nothing any more.
+        last = threading.Timer(_STOP_SECONDS + 2, _end_at_once, [state])
+        last.daemon = True
+        last.start()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
             continue  # started under nohup: meant to outlive its terminal
         signal.signal(number, stop)
+
+
+def _end_at_once(state: Path) -> None:
+    """End a server that a signal did not end, and its kernels."""
+    print("The server did not end by itself, and was ended.", file=sys.stderr, flush=True)
+    _end_kernels(state)
+    os._exit(0)
 
 
 def _end_kernels(state: Path) -> None:
