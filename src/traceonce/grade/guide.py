@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from traceonce.grade.lab import Lab
+from traceonce.headings import headings
 
 _LAB_MINUTES = re.compile(r"\bAbout (?:(\d+)\s+minutes|an\s+hour)\b")
 _TASK_MINUTES = re.compile(r"^\*(\d+) minutes\b", re.MULTILINE)
-_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _LESSON_LINK = re.compile(r"\[(?P<words>[^\]]+)\]\(\.\./(?P<place>course/[^)#\s]+\.ipynb)(?:#(?P<anchor>[^)\s]+))?\)")
 
 
@@ -68,8 +68,8 @@ def read_guide(lab: Lab) -> Guide:
     parts = [_Part()]
     for cell in lab.cells:
         if cell.kind == "markdown":
-            if headings := _HEADING.findall(cell.source):
-                parts.append(_Part(headings[-1].strip()))
+            if found := [heading for heading in headings(cell.source) if heading.level == 2]:
+                parts.append(_Part(found[-1].text))
             parts[-1].text += cell.source + "\n\n"
         elif cell.kind == "solution":
             parts[-1].tasks.append(cell.grade_id)
