@@ -310,7 +310,7 @@ def test_authors_serve_the_checkout_itself_with_pairing(tmp_path: Path) -> None:
     assert files_but_state(checkout) == before
 
 
-HELD_UP = """
+LINGERING = """
 import os, signal, sys, time
 from pathlib import Path
 from types import SimpleNamespace
@@ -325,7 +325,7 @@ time.sleep(60)
 """
 
 
-def test_a_server_whose_loop_is_held_up_is_ended_all_the_same(tmp_path):
-    ran = subprocess.run([sys.executable, "-c", HELD_UP, str(tmp_path)], capture_output=True, text=True, timeout=50)
+def test_a_server_that_does_not_end_by_itself_is_ended_all_the_same(tmp_path):
+    ran = subprocess.run([sys.executable, "-c", LINGERING, str(tmp_path)], capture_output=True, text=True, timeout=50)
     assert ran.returncode == 0
     assert ran.stderr == "The server did not end by itself, and was ended.\n"

@@ -247,7 +247,7 @@ def _stop_on_signals(app: Any, state: Path) -> None:
         app.stop(from_signal=True)
         # Jupyter waits without end for a kernel that was still starting.
         app.io_loop.add_callback_from_signal(app.io_loop.call_later, _STOP_SECONDS, app.io_loop.stop)
-        # And where the loop itself is held up, it calls nothing any more.
+        # A loop that is stopped so leaves a worker thread of anyio waiting, and Python waits for it at its exit, without end.
         last = threading.Timer(_STOP_SECONDS + 2, _end_at_once, [state])
         last.daemon = True
         last.start()
