@@ -2,9 +2,11 @@
 
     python -m traceonce.grade.judge DESCRIPTOR
 
-It imports pytest and NumPy once and reads each file of hidden asserts once, then forks one judge for each packet on
-`DESCRIPTOR`, which brings the judge's end of the wire and a report socket. A judge asks the child, decides, and reports every
-assert to the supervisor as soon as it is decided.
+Three generations of processes. The first imports pytest and NumPy, and forks one for each file of hidden asserts. That one collects the file, stays where
+pytest would run what it collected, and forks a judge for each submission, which so begins with the first assert. A judge asks the child,
+decides, and reports every assert to the supervisor as soon as it is decided.
+
+Each packet on `DESCRIPTOR` asks for a judge; it brings the judge's end of the wire and a report socket.
 """
 
 import gc
@@ -15,7 +17,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +58,11 @@ _NOTE_CAP = 2000
 
 
 class _Plugin:
-    """Runs the hidden asserts of one lab in one judge, and reports each."""
+    """Collects the hidden asserts of one lab; in a judge, which `control` asks for, it runs them and reports each."""
 
-    def __init__(self, session: Session | None) -> None:
-        self.session = session
+    def __init__(self, hidden: str, control: socket.socket) -> None:
+        self.hidden, self.control = hidden, control
+        self.session: Session | None = None
         self.collection_error = ""
         self.titles: dict[str, str] = {}
         self.passed: set[str] = set()
@@ -84,8 +87,36 @@ class _Plugin:
                 if needed not in self.titles:
                     self.collection_error = f"{item.name} needs {needed}, which does not stand before it"
             self.titles[_name(item)] = item.function.__graded__.title  # type: ignore[attr-defined]
-        if self.session is not None:
-            self.session.report({"planned": [_description(item) for item in items]})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Instead of running what was collected: fork a judge that does, for each submission."""
+        gc.collect()
+        gc.freeze()
+        defect = self.collection_error or ("" if session.items else "it holds no asserts")
+        _serve(self.control, lambda packet, sockets: self._fork(session, packet, sockets, defect))
+        return True
+
+    def _fork(self, session: pytest.Session, packet: bytes, sockets: list[socket.socket], defect: str) -> int | None:
+        wire, report = sockets
+        if defect:
+            _refuse(report, f"The hidden asserts in {Path(self.hidden).name} cannot be used: {defect}")
+            return None
+        return _fork_apart(self.control, lambda: self._judge(session, wire, report, json.loads(packet)))
+
+    def _judge(
+        self, collected: pytest.Session, wire: socket.socket, report: socket.socket, spec: dict[str, Any]
+    ) -> None:
+        """Judge one submission and report."""
+        socket.send_fds(report, [b'{"judge": true}'], [os.pidfd_open(os.getpid())])
+        self.session = Session(wire, report, spec)
+        self.session.report({"planned": [_description(item) for item in collected.items]})
+        self.session.load()
+        for item, following in zip(collected.items, [*collected.items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if spec["fill"]:
+            _share_compiled(self.session, spec["fill"])
+        self.session.report({"done": True, "defect": ""})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -150,37 +181,6 @@ def _outcome(raised: BaseException | None, absent: dict[str, str]) -> dict[str, 
     return {"outcome": "failed", "why": "assert", "note": note}
 
 
-def _collect(hidden: str) -> str:
-    """Read a file of hidden asserts: warms pytest up, and keeps the rewritten module in memory for every fork.
-
-    Returns what is wrong with the file; empty where nothing is.
-    """
-    if not Path(hidden).is_file():
-        return f"There are no hidden asserts at {hidden}: write them, or name another lab."
-    plugin = _Plugin(None)
-    status = _run_pytest(["--collect-only", hidden], plugin)
-    gc.collect()
-    gc.freeze()
-    if plugin.collection_error or status != pytest.ExitCode.OK:
-        reason = plugin.collection_error or f"pytest ended with {pytest.ExitCode(status).name}"
-        return f"The hidden asserts in {Path(hidden).name} cannot be used: {reason}"
-    return ""
-
-
-def judge(wire: socket.socket, report: socket.socket, spec: dict[str, Any]) -> None:
-    """Judge one submission and report."""
-    session = Session(wire, report, spec)
-    session.load()
-    plugin = _Plugin(session)
-    status = _run_pytest([spec["hidden"]], plugin)
-    defect = plugin.collection_error
-    if not defect and status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        defect = f"pytest ended with {pytest.ExitCode(status).name}"
-    if spec["fill"] and not defect:
-        _share_compiled(session, spec["fill"])
-    session.report({"done": True, "defect": defect})
-
-
 def _share_compiled(session: Session, fill: dict[str, Any]) -> None:
     """Keep what the reference had compiled, as far as it may be shared."""
     entries, known = session.harvest()
@@ -190,13 +190,108 @@ def _share_compiled(session: Session, fill: dict[str, Any]) -> None:
     Compiled(Path(fill["folder"])).add(fill["lab"], shared)
 
 
-def _run_pytest(arguments: list[str], plugin: _Plugin) -> int:
-    folder = str(Path(arguments[-1]).parent)
-    return int(pytest.main([*_PYTEST_OPTIONS, "--rootdir", folder, "--confcutdir", folder, *arguments], [plugin]))
+def _serve_file(hidden: str, control: socket.socket) -> None:
+    """Be the process of one file of hidden asserts."""
+    if not Path(hidden).is_file():
+        defect = f"There are no hidden asserts at {hidden}: write them, or name another lab."
+    else:
+        folder = str(Path(hidden).parent)
+        places = ("--rootdir", folder, "--confcutdir", folder)
+        status = pytest.main([*_PYTEST_OPTIONS, *places, hidden], [_Plugin(hidden, control)])
+        # It comes back at once where pytest itself cannot go on; otherwise nobody is left to ask for anything.
+        defect = f"The hidden asserts in {Path(hidden).name} cannot be used: pytest ended with {pytest.ExitCode(status).name}"
+    _serve(control, lambda _packet, sockets: _refuse(sockets[1], defect))
+
+
+def _refuse(report: socket.socket, defect: str) -> None:
+    """Report that nothing can be judged, and why."""
+    report.send(json.dumps({"done": True, "defect": defect}).encode())
+
+
+def _serve(
+    control: socket.socket,
+    ask: Callable[[bytes, list[socket.socket]], int | None],
+    finish: Callable[[], None] = lambda: None,
+) -> None:
+    """Call `ask` with each packet and its sockets, and reap the processes that it returns. When `control` is closed, `finish` and wait for them."""
+    processes: dict[int, int] = {}  # by pidfd, which turns readable when the process ends
+    while True:
+        ready, _, _ = select.select([control.fileno(), *processes], [], [])
+        for ended in processes.keys() & set(ready):
+            os.waitpid(processes.pop(ended), 0)
+            os.close(ended)
+        if control.fileno() not in ready:
+            continue
+        packet, descriptors, _, _ = socket.recv_fds(control, 65536, 8)
+        if not packet:
+            break
+        sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+        process = ask(packet, sockets)
+        if process is not None:
+            processes[os.pidfd_open(process)] = process
+        for end in sockets:
+            end.close()
+    finish()
+    for process in processes.values():
+        os.waitpid(process, 0)
+
+
+def _fork_apart(control: socket.socket, be: Callable[[], None]) -> int:
+    """Fork a process that is `be` and nothing else, and that ends with this one; its id."""
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            control.close()
+            linux.die_with_parent()
+            be()
+            status = 0
+        finally:
+            if status:
+                sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            os._exit(status)
+    return process
+
+
+class _Files:
+    """The processes of the files of hidden asserts, each started when it is first asked for."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.ends: dict[str, socket.socket] = {}
+
+    def ask(self, packet: bytes, sockets: list[socket.socket]) -> int | None:
+        """Pass a packet on; the id of the process where it had to be started."""
+        hidden = json.loads(packet)["hidden"]
+        if hidden in self.ends:
+            try:
+                self._pass_on(hidden, packet, sockets)
+                return None
+            except BrokenPipeError:  # killed, perhaps for its memory: another one can do the same
+                self.ends.pop(hidden).close()
+        self.ends[hidden], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+        def be() -> None:
+            for end in (*self.ends.values(), *sockets):
+                end.close()
+            _serve_file(hidden, theirs)
+
+        process = _fork_apart(self.control, be)
+        theirs.close()
+        self._pass_on(hidden, packet, sockets)
+        return process
+
+    def _pass_on(self, hidden: str, packet: bytes, sockets: list[socket.socket]) -> None:
+        socket.send_fds(self.ends[hidden], [packet], [end.fileno() for end in sockets])
+
+    def close(self) -> None:
+        """Let all of them finish."""
+        for end in self.ends.values():
+            end.close()
 
 
 def main() -> None:
-    """Read the hidden asserts once, then fork a judge on request until the supervisor is gone."""
+    """Fork judges on request until the supervisor is gone."""
     parent = os.getppid()
     linux.die_with_parent()
     if os.getppid() != parent:
@@ -205,49 +300,8 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
     control.send(b"ready")
-    _fork_on_request(control)
-
-
-def _fork_on_request(control: socket.socket) -> None:
-    judges: dict[int, int] = {}  # by pidfd, which turns readable when the judge ends
-    defects: dict[str, str] = {}
-    while True:
-        ready, _, _ = select.select([control.fileno(), *judges], [], [])
-        for ended in judges.keys() & set(ready):
-            os.waitpid(judges.pop(ended), 0)
-            os.close(ended)
-        if control.fileno() not in ready:
-            continue
-        packet, descriptors, _, _ = socket.recv_fds(control, 65536, 8)
-        if not packet:
-            break
-        wire, report = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-        spec = json.loads(packet)
-        if spec["hidden"] not in defects:
-            defects[spec["hidden"]] = _collect(spec["hidden"])
-        if defects[spec["hidden"]]:
-            report.send(json.dumps({"done": True, "defect": defects[spec["hidden"]]}).encode())
-            wire.close()
-            report.close()
-            continue
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                control.close()
-                linux.die_with_parent()
-                socket.send_fds(report, [b'{"judge": true}'], [os.pidfd_open(os.getpid())])
-                judge(wire, report, spec)
-                status = 0
-            finally:
-                if status:
-                    sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
-                os._exit(status)
-        judges[os.pidfd_open(pid)] = pid
-        wire.close()
-        report.close()
-    for pid in judges.values():
-        os.waitpid(pid, 0)
+    files = _Files(control)
+    _serve(control, files.ask, files.close)
 
 
 if __name__ == "__main__":
