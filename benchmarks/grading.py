@@ -1,10 +1,11 @@
 """What grading a submission costs, beside `nbgrader autograde` and `otter run` on the same lab in the same run.
 
-    python benchmarks/grading.py [--lab lab01_pure_functions] [--submissions 10] [--otter PYTHON]
+    python benchmarks/grading.py [--lab lab01_pure_functions] [--submissions 10] [--rounds 3] [--otter PYTHON]
 
 Processor time is that of all processes that a run started and waited for. What a run costs before the first submission
 (starting Python, importing JAX, pytest and nbgrader) is left out on both sides: one submission is graded first, then one and
-N more, and the difference is divided by N. `otter run` grades one notebook a start, so that there nothing can be left out. The others run the visible
+N more, and the difference is divided by N. The tools take turns, round by round, because a processor's clock wanders: figures are medians of the
+rounds, a ratio is the median of the ratios within a round. `otter run` grades one notebook a start, so that there nothing can be left out. The others run the visible
 asserts alone, Trace Once the hidden ones.
 
 `--otter` names the Python of an environment with otter-grader and what the lab imports. It is not one of this project's: otter-grader asks for other versions than
@@ -16,12 +17,14 @@ import contextlib
 import json
 import os
 import resource
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import nbformat
@@ -90,6 +93,7 @@ class Nbgrader:
 
     def autograde(self, count: int) -> Cost:
         """Grade `count` copies of the notebook, anew."""
+        shutil.rmtree(self.folder / "submitted", ignore_errors=True)  # those of another round would be graded again
         for number in range(count):
             place = self.folder / "submitted" / f"student{number}" / self.name
             place.mkdir(parents=True, exist_ok=True)
@@ -153,44 +157,100 @@ def test_visible(env):
 """
 
 
+@dataclass
+class Tool:
+    """One way to grade, and what it cost in each round."""
+
+    name: str
+    round: Callable[[int], tuple[Cost, Cost]]
+    first: list[Cost] = field(default_factory=list)
+    each: list[Cost] = field(default_factory=list)
+
+    def take_turn(self, count: int) -> None:
+        """Measure one round."""
+        first, each = self.round(count)
+        self.first.append(first)
+        self.each.append(each)
+
+    def processor(self) -> float:
+        """The median of what a submission cost, in seconds of processor time."""
+        return statistics.median(cost.processor for cost in self.each)
+
+    def wall(self) -> float:
+        """The same in seconds of wall time."""
+        return statistics.median(cost.wall for cost in self.each)
+
+    def start(self) -> float:
+        """Seconds of wall time until the first submission was graded."""
+        return statistics.median(cost.wall for cost in self.first)
+
+    def ratios_to(self, other: "Tool") -> list[float]:
+        """Processor time as a part of the other's, round by round."""
+        return [mine.processor / theirs.processor for mine, theirs in zip(self.each, other.each, strict=True)]
+
+
+def beyond_the_first(grade: Callable[[int], Cost]) -> Callable[[int], tuple[Cost, Cost]]:
+    """A round of a tool that starts once for a whole batch."""
+
+    def measured(count: int) -> tuple[Cost, Cost]:
+        first = grade(1)
+        return first, first.per_submission(grade(1 + count), count)
+
+    return measured
+
+
+def one_by_one(grade: Callable[[int], Cost]) -> Callable[[int], tuple[Cost, Cost]]:
+    """A round of a tool that starts anew for each submission; `grade` gives what one of them costs."""
+
+    def measured(count: int) -> tuple[Cost, Cost]:
+        each = grade(count)
+        return each, each
+
+    return measured
+
+
 def main() -> None:
     """Measure all and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lab", default="lab01_pure_functions")
-    parser.add_argument("--submissions", type=int, default=10, metavar="N")
+    parser.add_argument(
+        "--submissions", type=int, default=10, metavar="N", help="How many a round grades after the first."
+    )
+    parser.add_argument("--rounds", type=int, default=3, metavar="R")
     parser.add_argument("--otter", metavar="PYTHON", help="The Python of an environment with otter-grader.")
     parser.add_argument("--json", action="store_true", help="Print numbers for a program to read.")
     options = parser.parse_args()
-    count = options.submissions
     notebook = find_root() / "solutions" / f"{options.lab}.ipynb"
     with tempfile.TemporaryDirectory(prefix="traceonce-bench-") as folder, contextlib.chdir(folder):
-        first = ours(notebook, options.lab, 1)  # also fills the folder of compiled programs, where it is empty
-        first = ours(notebook, options.lab, 1)
-        theirs = Nbgrader(Path(folder), notebook, options.lab)
-        their_first = theirs.autograde(1)
-        each = first.per_submission(ours(notebook, options.lab, 1 + count), count)
-        their_each = their_first.per_submission(theirs.autograde(1 + count), count)
-        with_otter = None
+        ours(notebook, options.lab, 1)  # fills the folder of compiled programs, where it is empty
+        own = Tool("traceonce grade", beyond_the_first(lambda count: ours(notebook, options.lab, count)))
+        two = Tool("  with two workers", beyond_the_first(lambda count: ours(notebook, options.lab, count, workers=2)))
+        nbgrader = Nbgrader(Path(folder), notebook, options.lab)
+        others = [Tool("nbgrader autograde", beyond_the_first(nbgrader.autograde))]
         if options.otter:
             otter = Otter(Path(folder) / "otter", options.otter, options.lab)
             otter.run(1)
-            with_otter = otter.run(count)
-        two = first.per_submission(ours(notebook, options.lab, 1 + count, workers=2), count)
-    others = {"nbgrader autograde": their_each} | ({"otter run": with_otter} if with_otter else {})
-    ratios = {name: each.processor / other.processor for name, other in others.items()}
+            others.append(Tool("otter run", one_by_one(otter.run)))
+        tools = (own, two, *others)
+        for _ in range(options.rounds):
+            for tool in tools:
+                tool.take_turn(options.submissions)
+    ratios = {other.name: own.ratios_to(other) for other in others}
     if options.json:
-        costs = {"traceonce grade": each, "two workers": two, **others}
-        print(json.dumps({name: vars(cost) for name, cost in costs.items()} | {"ratios": ratios}))
+        costs = {tool.name.strip(): [asdict(cost) for cost in tool.each] for tool in tools}
+        print(json.dumps(costs | {"ratios": ratios}))
         return
-    print(f"{options.lab}, {count} submissions after the first, {os.cpu_count()} processors")
-    print(f"{'':24}{'CPU s each':>12}{'wall s each':>13}")
-    for name, cost in (("traceonce grade", each), ("  with two workers", two), *others.items()):
-        print(f"{name:24}{cost.processor:12.2f}{cost.wall:13.2f}")
-    for name, ratio in ratios.items():
-        print(f"one submission costs {ratio:.2f} of what it costs with {name}")
-    if not with_otter:
+    print(f"{options.lab}, {options.rounds} rounds of {options.submissions} submissions, {os.cpu_count()} processors")
+    print(f"{'':24}{'CPU s each':>12}{'wall s each':>13}{'wall s to the first':>22}")
+    for tool in tools:
+        print(f"{tool.name:24}{tool.processor():12.2f}{tool.wall():13.2f}{tool.start():22.1f}")
+    for name, found in ratios.items():
+        print(
+            f"one submission costs {statistics.median(found):.3f} of what it costs with {name} "
+            f"({min(found):.3f} to {max(found):.3f})"
+        )
+    if not options.otter:
         print("otter run was left out: name the Python of an environment that has otter-grader with --otter")
-    print(f"before the first: {first.wall:.1f} s of wall time, nbgrader {their_first.wall:.1f} s")
 
 
 if __name__ == "__main__":

@@ -221,7 +221,7 @@ def broken_step(state, x, y):
     return state
 
 
-# %% nbgrader={"grade": false, "grade_id": "given_symptom", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "given_symptom", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["for-show"]
 state = {"params": zero, "steps": jnp.int32(0)}
 for step in range(80):
     state = broken_step(state, x, y)

@@ -80,7 +80,7 @@ def broken_track(frames, thresholds, gains, position):
 # Threshold and gain come from the camera's exposure control, so they may be other numbers for each frame. Here is a clip of
 # three frames, and the symptom.
 
-# %% nbgrader={"grade": false, "grade_id": "given_symptom", "locked": true, "schema_version": 3, "solution": false, "task": false}
+# %% nbgrader={"grade": false, "grade_id": "given_symptom", "locked": true, "schema_version": 3, "solution": false, "task": false} tags=["for-show"]
 clip = np.zeros((3, 4, 5), "float32")
 clip[0, 1, 1], clip[0, 1, 2] = 0.9, 0.6
 clip[1, 1, 2], clip[1, 2, 2], clip[1, 2, 3] = 0.5, 1.0, 0.5

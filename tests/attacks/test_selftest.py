@@ -28,6 +28,7 @@ SUBJECTS = {
     "signals",
     "fork bomb",
     "memory",
+    "address space",
     "disk space",
     "outliving",
 }
@@ -78,6 +79,7 @@ HARMLESS = {
     "signals",
     "fork bomb",
     "memory",
+    "address space",
     "outliving",
     "privileges",
     "same user",

@@ -483,6 +483,26 @@ def test_exception_that_is_meant_and_does_not_come(sound):
     assert findings(gates.only_meant_errors_are_stored, sound) == []
 
 
+GIVEN = '# %% nbgrader={"grade_id": "given_total"} tags=["for-show"]\ntotal = 3\nprint(total)\n\n# %% '
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        (LAB, "# %% nbgrader", f"{GIVEN}nbgrader", None),
+        (LAB, "# %% nbgrader", f'# %% nbgrader={{"grade_id": "given_sum"}}\nprint(total)\n\n{GIVEN}nbgrader', "uses one of its names"),
+        (LAB, '# %% nbgrader={"grade_id": "add"', '# %% tags=["for-show"] nbgrader={"grade_id": "add"', "only a lab's given cell"),
+        (LESSON, "# %%\nguess", '# %% tags=["for-show"]\nguess', "only a lab's given cell"),
+    ],
+)  # fmt: skip
+def test_cell_for_show_that_is_needed(sound, file, old, new, says):
+    text = (sound / file).read_text()
+    (sound / file).write_text(text.replace(old, new, 1))
+    found = findings(gates.cells_for_show_are_left_out, sound)
+    assert len(found) == (says is not None)
+    assert says is None or says in found[0]
+
+
 def test_starter_that_scores(sound, monkeypatch):
     monkeypatch.setattr(proof, "_default_grader", lambda: lambda pair, work: [GIVES_A_POINT])
     assert findings(gates.starters_score_nothing, sound) == [

@@ -1,8 +1,9 @@
 """Hidden asserts of lab 01.
 
 Data are random and of magnitude 0.5 to 2: nothing is so near zero that leaving it out goes unnoticed. All errors
-``w·x + b - y`` of a draw have one sign, so the gradient of the bias never cancels. Shapes are fixed, and those of the four
-rows where the size is not the point: a new shape costs every submission a dozen compiles. Asserts about the same call share it.
+``w·x + b - y`` of a draw have one sign, so the gradient of the bias never cancels. Shapes are fixed, and the same wherever another
+one is not the point: a new shape costs every submission a dozen compiles. Seven rows of three features are neither the example's four nor
+square. Asserts about the same call share it, and what the functions do under `jax.jit` is traced and not compiled: values come from the same calls without it.
 
 The reference is the same formula in float64. Over 60 000 draws a right float32 answer was within 7e-7 (absolute, plus
 relative) of it: at most 7 rows of 3 features are summed. `TOLERANCE` leaves a factor of thirty. The nearest wrong answer
@@ -38,7 +39,7 @@ def draw(rng, *shape):
     return np.asarray(rng.choice([-1.0, 1.0], shape) * rng.uniform(0.5, 2.0, shape), "float32")
 
 
-def problem(lab, rows=4, features=2):
+def problem(lab, rows=7, features=3):
     params = {"w": draw(lab.rng, features), "b": draw(lab.rng)}
     x = draw(lab.rng, rows, features)
     offset = lab.rng.choice([-1.0, 1.0]) * lab.rng.uniform(0.5, 2.0, rows)
@@ -109,7 +110,7 @@ def refuses(lab, array, index):
     hint="The result should have shape (). `w * row` has one entry for each feature: add them up, as jnp.dot does.",
 )
 def test_one_row_gives_one_number(lab):
-    given = problem(lab)
+    given = problem(lab, features=2)
     assert np.shape(lab.call("predict_one", given.params, given.x[0])) == ()
 
 
@@ -120,7 +121,7 @@ def test_one_row_gives_one_number(lab):
     hint="The number should be w·row + b. Is the bias in it, and once?",
 )
 def test_prediction_has_the_bias(lab):
-    given = problem(lab)
+    given = problem(lab, features=2)
     assert close(lab.call("predict_one", given.params, given.x[0]), given.errors[0] + np.float64(given.y[0]))
 
 
@@ -132,7 +133,7 @@ def test_prediction_has_the_bias(lab):
     "takes as many as there are.",
 )
 def test_prediction_for_any_number_of_features(lab):
-    given = problem(lab, features=3)
+    given = problem(lab)
     assert close(lab.call("predict_one", given.params, given.x[0]), given.errors[0] + np.float64(given.y[0]))
 
 
@@ -147,7 +148,7 @@ def test_prediction_for_any_number_of_features(lab):
     "leave the sum undivided.",
 )
 def test_loss_is_a_mean_over_the_rows(lab):
-    given = problem(lab, rows=7, features=3)
+    given = problem(lab)
     assert close(lab.call("mse", given.params, given.x, given.y), squared_loss(given))
 
 
@@ -170,7 +171,7 @@ def test_features_are_summed_for_each_row(lab):
     hint="Under jax.jit the value is a tracer: float(...) or .item() on it raises. Return the array.",
 )
 def test_loss_can_be_compiled(lab):
-    given = problem(lab, rows=7, features=3)
+    given = problem(lab)
     assert lab.trace("mse", given.params, given.x, given.y) == 1
 
 
@@ -270,18 +271,13 @@ def test_loss_is_from_before_the_update(lab):
     points=2,
     task="sgd_step",
     title="The step can be compiled, with one trace for several calls",
-    hint="jax.jit(sgd_step) should trace once and give the right numbers for any number of rows. What needs a number at "
+    hint="jax.jit(sgd_step) should trace once for calls with other numbers of the same shapes. What needs a number at "
     "trace time breaks it: float(loss), .item(), an `if` on the rate, a static rate.",
     needs=("test_step_returns_a_pair",),
 )
 def test_step_compiles_with_one_trace(lab):
-    given = problem(lab, rows=7, features=3)
-    seen = lab.observe("sgd_step", given.params, given.x, given.y, given.lr, jit=True, repeat=3)
-    assert seen.traces == 1
-    after, metrics = pair(seen.value)
-    assert close(after["w"], squared_step(given)["w"])
-    assert close(after["b"], squared_step(given)["b"])
-    assert close(metrics["loss"], squared_loss(given))
+    given = problem(lab)
+    assert lab.trace("sgd_step", given.params, given.x, given.y, given.lr, repeat=3) == 1
 
 
 # checked_set ----------------------------------------------------------------------------------------------------------
@@ -472,17 +468,11 @@ def test_state_is_left_alone(lab):
     points=1,
     task="repaired_step",
     title="The repaired step can be compiled, with one trace for several calls",
-    hint="jax.jit(repaired_step) should trace once and give the right numbers for any number of rows. int(state['steps']) "
+    hint="jax.jit(repaired_step) should trace once for calls with other numbers of the same shapes. int(state['steps']) "
     "or float(loss) inside needs a number at trace time.",
     needs=("test_repaired_step_returns_a_pair",),
 )
 def test_repaired_step_compiles_with_one_trace(lab):
-    given = problem(lab, rows=7, features=3)
+    given = problem(lab)
     state = state_of(lab, given)
-    seen = lab.observe("repaired_step", state, given.x, given.y, given.lr, jit=True, repeat=3)
-    assert seen.traces == 1
-    after, metrics = pair(seen.value)
-    assert close(after["params"]["w"], robust_step(given)["w"])
-    assert close(after["params"]["b"], robust_step(given)["b"])
-    assert close(metrics["loss"], robust_loss(given))
-    assert int(after["steps"]) == int(state["steps"]) + 1
+    assert lab.trace("repaired_step", state, given.x, given.y, given.lr, repeat=3) == 1

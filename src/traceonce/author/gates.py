@@ -28,6 +28,8 @@ from traceonce.author.proof import stale_tables, starters_that_score
 from traceonce.author.starters import make_starter
 from traceonce.author.tree import addresses_in_tree
 from traceonce.errors import TraceOnceError
+from traceonce.grade.execution import Source, unused
+from traceonce.grade.lab import FOR_SHOW, load_lab
 from traceonce.grade.percent import SourceCell
 
 Gate = Callable[[Course], Iterator[Finding]]
@@ -378,6 +380,26 @@ def only_meant_errors_are_stored(course: Course) -> Iterator[Finding]:
                 yield Finding(pair.at(cell), "it is tagged raises-exception and raises nothing: take the tag away.")
 
 
+def cells_for_show_are_left_out(course: Course) -> Iterator[Finding]:
+    """A cell with the tag `for-show` is a lab's given cell, and nothing that is graded rests on it."""
+    for pair, _ in _readable(course):
+        tagged = [index for index, cell in enumerate(pair.cells) if FOR_SHOW in cell.metadata.get("tags", [])]
+        if not tagged:
+            continue
+        code = load_lab(course.root / pair.source).code if pair.kind == "lab" else ()
+        given = {cell.index for cell in code if cell.for_show}
+        idle = {source.grade_id for source in unused([Source(**cell.as_source()) for cell in code])}
+        needed = {cell.index for cell in code if cell.for_show and cell.grade_id not in idle}
+        for index in tagged:
+            if index not in given:
+                yield Finding(pair.at(pair.cells[index]), "only a lab's given cell can be for-show: take the tag away.")
+            elif index in needed:
+                yield Finding(
+                    pair.at(pair.cells[index]),
+                    "it is tagged for-show, and another cell uses one of its names, so that it is run for every submission: take the tag away.",
+                )
+
+
 # The graders and the tree ---------------------------------------------------------------------------------------------
 
 
@@ -416,6 +438,7 @@ GATES: tuple[Gate, ...] = (
     claims_are_covered,
     ignored_outputs_have_a_reason,
     only_meant_errors_are_stored,
+    cells_for_show_are_left_out,
     starters_score_nothing,
     grader_tables_are_fresh,
     tree_names_no_machine,

@@ -8,10 +8,11 @@ import io
 import linecache
 import re
 import signal
+import symtable
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -62,12 +63,13 @@ class CappedText(io.StringIO):
 
 @dataclass(frozen=True)
 class Source:
-    """A cell to run: its name, whether the learner wrote it, its text, and a reason not to run it."""
+    """A cell to run: its name, whether the learner wrote it, its text, a reason not to run it, and whether it is for show (`unused`)."""
 
     grade_id: str
     kind: str
     text: str
     skip: str = ""
+    for_show: bool = False
 
     @property
     def filename(self) -> str:
@@ -87,11 +89,14 @@ class Notebook:
         self.namespace = vars(self.module)
         self.namespace["__builtins__"] = __builtins__
         self.by_file = {source.filename: source for source in self.sources}
+        self.unused = unused(self.sources)
 
     def run_cell(self, source: Source, seconds: float) -> tuple[CellError | None, str]:
         """Run one cell; its error, and what it printed."""
         if source.skip:
             return CellError("skipped", message=source.skip, cell=source.grade_id), ""
+        if source in self.unused:
+            return None, ""
         return self.guarded(lambda: self._execute(source), seconds)[1:]
 
     def _execute(self, source: Source) -> None:
@@ -159,6 +164,49 @@ def parse_cell(text: str, filename: str) -> tuple[str, ast.Module]:
                 raise
             lines[at] = replaced
     return "\n".join(lines), ast.parse("\n".join(lines), filename)
+
+
+_READS_ANY_NAME = frozenset({"dir", "eval", "exec", "get_ipython", "globals", "locals", "vars"})
+
+
+def unused(sources: Iterable[Source]) -> frozenset[Source]:
+    """The cells for show that no other cell asks anything of: none of their names is a global of another one.
+
+    None is unused where that cannot be told: a cell is no Python, or a learner's may read any name.
+    """
+    try:
+        names = {source: _names(parse_cell(source.text, source.filename)[0]) for source in sources}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    waiting = {source for source in names if source.for_show}
+    used = set[str]().union(*(names[source].used for source in names.keys() - waiting))
+    while asked := {source for source in waiting if names[source].bound & used}:
+        waiting -= asked
+        used = used.union(*(names[source].used for source in asked))
+    theirs = set[str]().union(*(names[source].used for source in names if source.kind == "solution"))
+    return frozenset() if theirs & _READS_ANY_NAME else frozenset(waiting)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The globals that a text binds, and all that it uses, at any depth. To bind one can be to read it: ``count += 1``."""
+
+    bound: frozenset[str]
+    used: frozenset[str]
+
+
+def _names(text: str) -> _Names:
+    bound, used = set[str](), set[str]()
+    tables = [symtable.symtable(text, "<cell>", "exec")]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            if table.get_type() == "module" or symbol.is_global():
+                used.add(symbol.get_name())
+                if symbol.is_assigned() or symbol.is_imported():
+                    bound.add(symbol.get_name())
+    return _Names(frozenset(bound), frozenset(used))
 
 
 def _as_call(line: str) -> str | None:

@@ -91,6 +91,8 @@ class _Plugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Instead of running what was collected: fork a judge that does, for each submission."""
+        for item in session.items:
+            item.location  # noqa: B018 - found out once here, and not in every judge
         gc.collect()
         gc.freeze()
         defect = self.collection_error or ("" if session.items else "it holds no asserts")

@@ -41,6 +41,9 @@ SIZE_CAP = 20 * 2**20
 PARTS_CAP = 2_000_000
 """Brackets and commas in a submission: bounds what its JSON may cost in memory once it is parsed."""
 
+FOR_SHOW = "for-show"
+"""The tag of a given cell that a learner is to see, and that nothing else rests on."""
+
 _LAB_NAME = re.compile(r"lab\d\d_[a-z0-9_]+")
 _WHOLE_FILE = frozenset({"unreadable", "empty", "too_large", "not_json", "not_notebook", "unknown_lab", "wrong_lab"})
 
@@ -56,6 +59,7 @@ class Cell:
     - `source`: the text of the cell. In a lab from ``solutions/`` a solution cell holds the reference.
     - `points`: what nbgrader's metadata gives for it.
     - `index`: its place in the notebook, from 0.
+    - `for_show`: whether it is a given cell with the tag `FOR_SHOW`. Grading leaves it out, unless a submission reads one of its names.
     """
 
     grade_id: str
@@ -63,10 +67,11 @@ class Cell:
     source: str
     points: float = 0.0
     index: int = 0
+    for_show: bool = False
 
-    def as_source(self) -> dict[str, str]:
+    def as_source(self) -> dict[str, Any]:
         """What a process that runs it is told; see `execution.Source`."""
-        return {"grade_id": self.grade_id, "kind": self.kind, "text": self.source}
+        return {"grade_id": self.grade_id, "kind": self.kind, "text": self.source, "for_show": self.for_show}
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,11 @@ class Lab:
     def answered(self, answers: Mapping[str, str], *, visible: bool = False) -> tuple[Cell, ...]:
         """What is run of a submission, in order: given cells, and the solution cells that it has, with its text.
 
-        With `visible`, the cells with visible asserts as well.
+        With `visible`, the cells with visible asserts as well, and nothing that is only for show.
         """
         kinds = ("given", "test") if visible else ("given",)
         return tuple(
-            replace(cell, source=answers.get(cell.grade_id, cell.source))
+            replace(cell, source=answers.get(cell.grade_id, cell.source), for_show=cell.for_show and not visible)
             for cell in self.cells
             if cell.kind in kinds or (cell.kind == "solution" and cell.grade_id in answers)
         )
@@ -216,7 +221,11 @@ def _cells_of_script(path: Path) -> list[tuple[str, str, dict[str, Any]]]:
     metadata = [cell.metadata.get("nbgrader", {}) for cell in cells]
     if wrong := [cell.line for cell, value in zip(cells, metadata, strict=True) if not isinstance(value, dict)]:
         raise TraceOnceError(f"{path}, line {wrong[0]}: nbgrader metadata must be an object with grade_id.")
-    return [(cell.cell_type, cell.source, value) for cell, value in zip(cells, metadata, strict=True)]
+    tags = [cell.metadata.get("tags", []) for cell in cells]
+    return [
+        (cell.cell_type, cell.source, value | {"tags": tagged})
+        for cell, value, tagged in zip(cells, metadata, tags, strict=True)
+    ]
 
 
 def _cells_of_notebook(path: Path) -> list[tuple[str, str, dict[str, Any]]]:
@@ -241,7 +250,9 @@ def _cell(path: Path, index: int, cell_type: str, source: str, metadata: Mapping
     grade_id = metadata.get("grade_id", "")
     if not isinstance(grade_id, str) or (kind in ("solution", "test") and not grade_id):
         raise TraceOnceError(f"{path}: cell {index} ({kind}) has no grade_id: give it one in its nbgrader metadata.")
-    return Cell(grade_id=grade_id, kind=kind, source=source, points=float(points), index=index)
+    tags = metadata.get("tags")
+    for_show = kind == "given" and isinstance(tags, list) and FOR_SHOW in tags
+    return Cell(grade_id=grade_id, kind=kind, source=source, points=float(points), index=index, for_show=for_show)
 
 
 def _refuse_faulty_lab(path: Path, cells: tuple[Cell, ...]) -> None:
@@ -347,17 +358,18 @@ def _parse(content: bytes | Diagnosis) -> dict[str, Any] | Diagnosis:
 
 
 def _notebook_cells(notebook: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Type, source and nbgrader metadata of each cell; wrong types inside a cell become empty ones."""
+    """Type, source, and nbgrader metadata with tags, of each cell; wrong types inside a cell become empty ones."""
     for cell in notebook["cells"]:
         source = cell.get("source", "")
         if isinstance(source, list):
             source = "".join(line for line in source if isinstance(line, str))
         metadata = cell.get("metadata")
-        nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        metadata = metadata if isinstance(metadata, dict) else {}
+        nbgrader = metadata.get("nbgrader")
         yield (
             cell["cell_type"] if isinstance(cell.get("cell_type"), str) else "",
             source if isinstance(source, str) else "",
-            nbgrader if isinstance(nbgrader, dict) else {},
+            (nbgrader if isinstance(nbgrader, dict) else {}) | {"tags": metadata.get("tags")},
         )
 
 

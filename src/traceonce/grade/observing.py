@@ -153,7 +153,7 @@ class Observer:
         function = namespace[name]
         probe = _Probe(function) if request["jit"] else None
         called = function if probe is None else probe.jitted if request["run"] else probe.trace
-        before = _fingerprints(namespace)
+        before = _Globals.of(namespace)
         encoder = Encoder(to_wire)
         waits = Counter({"read": 0, "wait": 0})
         uses = key_uses()
@@ -173,7 +173,7 @@ class Observer:
             return forms
 
         forms, error, printed = self.notebook.guarded(action, request["seconds"])
-        changed = _changed(before, _fingerprints(namespace))
+        changed = before.changed_in(_Globals.of(namespace))
         for key, original in originals.items():
             if original is absent:
                 namespace.pop(key, None)
@@ -234,27 +234,58 @@ def _refusal(error: CellError) -> tuple[dict[str, Any], list[bytes]]:
 # What a call changed in the notebook ----------------------------------------------------------------------------------
 
 
-def _fingerprints(namespace: dict[str, Any]) -> dict[str, str]:
-    """A digest of each global: identity and content; for a function also its attributes, defaults and closure."""
-    return {
-        name: _digest(value) for name, value in list(namespace.items()) if not (name[:2] == "__" and name[-2:] == "__")
-    }
+@dataclass
+class _Globals:
+    """What a namespace held at one moment: a digest of each global by its name.
 
+    A digest is of identity and content; for a function also of its attributes, defaults and closure. A JAX array never changes, so that
+    its identity will do; `held` keeps all of it alive, as something else could otherwise get its place in memory.
+    """
 
-def _digest(value: Any) -> str:
-    parts: list[Any] = [value]
-    if isinstance(value, types.ModuleType | type):
-        return str(id(value))
-    function = getattr(value, "__wrapped__", value)
-    if isinstance(function, types.FunctionType):
-        cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
-        parts = [function.__defaults__, function.__kwdefaults__, _own_attributes(function), cells]
-    encoder = Encoder(_mark)
-    try:
-        text = repr([encoder.encode(part) for part in parts])
-    except (ValueError, TypeError, RuntimeError) as error:
-        text = f"{type(error).__name__} {type(value).__name__}"
-    return hashlib.blake2b(b"".join((str(id(value)).encode(), text.encode(), *encoder.blobs))).hexdigest()
+    digests: dict[str, str] = field(default_factory=dict)
+    held: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, namespace: dict[str, Any]) -> "_Globals":
+        """Those of a namespace, but for names like ``__name__``."""
+        found = cls()
+        for name, value in list(namespace.items()):
+            if not (name[:2] == "__" and name[-2:] == "__"):
+                found.digests[name] = found._digest(value)
+        return found
+
+    def _digest(self, value: Any) -> str:
+        parts: list[Any] = [value]
+        self.held.append(value)
+        if isinstance(value, types.ModuleType | type):
+            return str(id(value))
+        function = getattr(value, "__wrapped__", value)
+        if isinstance(function, types.FunctionType):
+            cells = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+            parts = [function.__defaults__, function.__kwdefaults__, _own_attributes(function), cells]
+        encoder = Encoder(self._mark)
+        try:
+            text = repr([encoder.encode(part) for part in parts])
+        except (ValueError, TypeError, RuntimeError) as error:
+            text = f"{type(error).__name__} {type(value).__name__}"
+        return hashlib.blake2b(b"".join((str(id(value)).encode(), text.encode(), *encoder.blobs))).hexdigest()
+
+    def _mark(self, value: Any) -> Any:
+        """Leaves by content where they have one that may change, otherwise by identity."""
+        self.held.append(value)
+        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+            return f"{'deleted' if value.is_deleted() else 'array'} {id(value)}"
+        sent = to_wire(value)
+        if sent is None or isinstance(sent, bool | int | float | str | bytes | complex | np.ndarray | np.generic):
+            return sent
+        if isinstance(sent, dict | list | tuple):
+            return sent
+        return f"{type(sent).__name__} {id(value)}"
+
+    def changed_in(self, later: "_Globals") -> list[str]:
+        """The names whose value is another one in `later`, or that only one of them has."""
+        names = self.digests.keys() | later.digests.keys()
+        return sorted(name for name in names if self.digests.get(name) != later.digests.get(name))
 
 
 def _own_attributes(function: types.FunctionType) -> dict[str, Any]:
@@ -266,17 +297,3 @@ def _is_filled(cell: types.CellType) -> bool:
         return cell.cell_contents is not cell
     except ValueError:  # the variable was deleted, or is not bound yet
         return False
-
-
-def _mark(value: Any) -> Any:
-    """Leaves by content where they have one, otherwise by identity."""
-    sent = to_wire(value)
-    if sent is None or isinstance(sent, bool | int | float | str | bytes | complex | np.ndarray | np.generic):
-        return sent
-    if isinstance(sent, dict | list | tuple | Key | Deleted):
-        return sent
-    return f"{type(sent).__name__} {id(value)}"
-
-
-def _changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))

@@ -22,7 +22,7 @@ from traceonce.doctor.findings import Finding
 from traceonce.grade import breakouts
 from traceonce.grade.supervisor import ZYGOTE_ENVIRONMENT, Helper, start_sandbox, try_sandbox
 from traceonce.grade.wire import Wire, WireError
-from traceonce.sandbox.guard import ADDRESS_SPACE_SLACK_MB
+from traceonce.sandbox.guard import ADDRESS_SPACE_SLACK_MB, DATA_SLACK_MB
 from traceonce.sandbox.handle import NAMESPACES, refuse_unknown_tier
 from traceonce.sandbox.limits import Limits
 from traceonce.sandbox.root import SCRATCH, SHARED_MEMORY
@@ -213,8 +213,25 @@ print("got", got)
 
 
 def _memory(printed: str, around: Surroundings) -> tuple[bool, str]:
-    got, most = _number(printed, "got"), around.limits.memory_mb + ADDRESS_SPACE_SLACK_MB
+    got, most = _number(printed, "got"), around.limits.memory_mb + DATA_SLACK_MB
     return 0 < got <= most, f"{got} MB, and a single process may have {most}"
+
+
+_ADDRESS_SPACE = r"""
+import mmap
+kept = []
+try:
+    while len(kept) * 16 < 4 * MEMORY:
+        kept.append(mmap.mmap(-1, 16 * 2**20, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ))
+except (OSError, MemoryError):
+    pass
+print("got", len(kept) * 16)
+"""
+
+
+def _address_space(printed: str, around: Surroundings) -> tuple[bool, str]:
+    got, most = _number(printed, "got"), around.limits.memory_mb + ADDRESS_SPACE_SLACK_MB
+    return 0 < got <= most, f"{got} MB, and a single process may map {most}"
 
 
 _DISK = r"""
@@ -325,6 +342,7 @@ ATTEMPTS = (
     Attempt("signals", _SIGNALS, _signals),
     Attempt("fork bomb", _FORKS, _forks),
     Attempt("memory", _MEMORY, _memory),
+    Attempt("address space", _ADDRESS_SPACE, _address_space),
     Attempt("disk space", _DISK, _disk),
     Attempt("outliving", _OUTLIVE, _outlive),
 )

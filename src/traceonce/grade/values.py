@@ -1,10 +1,10 @@
-"""Values as JSON and ``.npy`` blobs, for the wire between the judge and the child.
+"""Values as JSON and the bytes of arrays, for the wire between the judge and the child.
 
 Both sides use the same code; neither ever unpickles. What has no place in JSON is a tagged object, ``{"t": "array", ...}``:
 
 | tag | stands for |
 |---|---|
-| `array` | an array, or a NumPy scalar (`scalar`); `b` is the number of its blob; `dtype` names a type that ``.npy`` lacks |
+| `array` | an array, or a NumPy scalar (`scalar`): `dtype`, `shape`, and the number `b` of the blob that holds its elements in C order |
 | `key` | a typed PRNG key: its implementation and its data |
 | `tuple`, `list`, `dict` | containers, to any depth up to a cap |
 | `node` | a named tuple, a dataclass or an Equinox module: its name and its fields |
@@ -15,8 +15,9 @@ Both sides use the same code; neither ever unpickles. What has no place in JSON 
 
 import base64
 import dataclasses
-import io
+import functools
 import math
+import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -27,6 +28,7 @@ _DEPTH_CAP = 64
 _NODES_CAP = 100_000
 _TEXT_CAP = 100_000
 _PLAIN_KINDS = "biufcSU"
+_PLAIN_DTYPE = re.compile(f"[<>|][{_PLAIN_KINDS}][1-9][0-9]{{0,5}}")
 _JSON_INTEGER = 2**63
 _EXTENSION_TYPES = frozenset(
     name
@@ -137,18 +139,16 @@ class Encoder:
         return self._container(value, depth + 1)
 
     def _array(self, value: Any) -> Any:
-        tagged: dict[str, Any] = {"t": "array", "scalar": isinstance(value, np.generic)}
         array = np.asarray(value)
         if array.dtype.name in _EXTENSION_TYPES:
-            tagged["dtype"] = array.dtype.name
-            array = array.view(np.dtype(f"u{array.dtype.itemsize}"))
-        elif array.dtype.kind not in _PLAIN_KINDS:
+            dtype = array.dtype.name
+        elif array.dtype.kind in _PLAIN_KINDS and array.dtype.itemsize:
+            dtype = array.dtype.str
+        else:
             return {"t": "opaque", "type": f"ndarray of {array.dtype}"}
-        stream = io.BytesIO()
-        np.lib.format.write_array(stream, array, allow_pickle=False)
-        tagged["b"] = len(self.blobs)
-        self.blobs.append(stream.getvalue())
-        return tagged
+        self.blobs.append(array.tobytes())
+        about = {"dtype": dtype, "shape": list(array.shape), "scalar": isinstance(value, np.generic)}
+        return {"t": "array", "b": len(self.blobs) - 1} | about
 
     def _container(self, value: Any, depth: int) -> Any:
         def sub(part: Any) -> Any:
@@ -266,11 +266,12 @@ class Decoder:
         number = form["b"]
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.blobs):
             raise NotAValue("an array without a blob")
-        array = _read_npy(self.blobs[number])
-        if "dtype" in form:
-            if form["dtype"] not in _EXTENSION_TYPES:
-                raise NotAValue("an unknown dtype")
-            array = array.view(np.dtype(getattr(ml_dtypes, form["dtype"])))
+        dtype, shape, blob = _dtype(form["dtype"]), form["shape"], self.blobs[number]
+        if any(isinstance(length, bool) or not isinstance(length, int) or length < 0 for length in shape):
+            raise NotAValue("an array without a shape")
+        if math.prod(shape) * dtype.itemsize != len(blob):
+            raise NotAValue("an array whose shape and bytes differ")
+        array = np.frombuffer(blob, dtype).reshape(shape).copy() if blob else np.zeros(shape, dtype)
         return array[()] if form.get("scalar") and array.ndim == 0 else array
 
     @staticmethod
@@ -279,20 +280,15 @@ class Decoder:
         return key  # type: ignore[no-any-return]
 
 
-def _read_npy(blob: bytes) -> np.ndarray[Any, Any]:
-    """An array from ``.npy`` bytes, whose header is checked against the bytes that are there before any is used."""
-    stream = io.BytesIO(blob)
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise NotAValue("not an array")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    rest = blob[stream.tell() :]
-    if dtype.hasobject or dtype.kind not in _PLAIN_KINDS or any(length < 0 for length in shape):
-        raise NotAValue("an array of a type that is not sent")
-    if math.prod(shape) * dtype.itemsize != len(rest):
-        raise NotAValue("an array whose header and bytes differ")
-    if not rest:
-        return np.zeros(shape, dtype)
-    return np.frombuffer(rest, dtype).reshape(shape, order="F" if fortran else "C").copy()
+@functools.lru_cache(128)
+def _dtype(name: str) -> np.dtype[Any]:
+    """A type by NumPy's short name (``<f4``) or that of an extension. None has elements of no bytes: they would be as many as one likes."""
+    if name in _EXTENSION_TYPES:
+        extension: type[np.generic] = getattr(ml_dtypes, name)
+        return np.dtype(extension)
+    if not _PLAIN_DTYPE.fullmatch(name):
+        raise NotAValue("an unknown dtype")
+    return np.dtype(name)
 
 
 _LEAVES: dict[str, Callable[[dict[str, Any]], Any]] = {

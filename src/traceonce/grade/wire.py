@@ -4,6 +4,7 @@ A message is a fixed head (magic, length of the JSON, number of blobs, bytes of 
 JSON and the blobs. The receiver checks every length against its cap before it allocates anything.
 """
 
+import itertools
 import json
 import socket
 import struct
@@ -79,13 +80,14 @@ class Wire:
             raise WireGarbage("not the head of a message")
         if text_length > _JSON_CAP or count > _BLOBS_CAP or size + text_length > self.cap:
             raise WireTooLarge(f"{size + text_length} bytes in {count} arrays")
-        lengths = [_LENGTH.unpack(self._read(_LENGTH.size, deadline))[0] for _ in range(count)]
+        lengths = [length for (length,) in _LENGTH.iter_unpack(self._read(_LENGTH.size * count, deadline))]
         if sum(lengths) != size:
             raise WireGarbage("lengths that do not add up")
-        text = self._read(text_length, deadline)
-        blobs = [self._read(length, deadline) for length in lengths]
+        rest = self._read(text_length + size, deadline)
+        ends = list(itertools.accumulate(lengths, initial=text_length))
+        blobs = [rest[start:end] for start, end in itertools.pairwise(ends)]
         try:
-            return json.loads(text, parse_constant=_refuse_constant), blobs
+            return json.loads(rest[:text_length], parse_constant=_refuse_constant), blobs
         except (ValueError, RecursionError) as error:
             raise WireGarbage("not JSON") from error
 

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,6 +21,9 @@ from traceonce.sandbox.limits import Limits
 
 ADDRESS_SPACE_SLACK_MB = 256
 """MB of address space beyond the limit on memory: what is mapped and never touched."""
+
+DATA_SLACK_MB = 128
+"""MB of private memory that may be written to, beyond the limit on memory: above all the stacks of XLA's threads."""
 
 _held = False
 
@@ -125,10 +129,18 @@ def end_others() -> None:
         os.kill(-1, signal.SIGKILL)
 
 
-def mapped_mb() -> int:
-    """MB of address space that this process has now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    return pages * resource.getpagesize() // 2**20
+@dataclass(frozen=True)
+class Mapped:
+    """MB that a process has mapped: its whole address space, and the data in it (what is private and may be written to)."""
+
+    address_space: int
+    data: int
+
+    @classmethod
+    def now(cls) -> "Mapped":
+        """What this process has mapped."""
+        pages = Path("/proc/self/statm").read_text().split()
+        return cls(*(int(pages[field]) * resource.getpagesize() // 2**20 for field in (0, 5)))
 
 
 def detach(keep: tuple[int, ...]) -> None:
@@ -141,18 +153,18 @@ def detach(keep: tuple[int, ...]) -> None:
     os.close(null)
 
 
-def set_rlimits(limits: Limits, *, mapped: int, others: int = 0) -> None:
+def set_rlimits(limits: Limits, *, mapped: Mapped, others: int = 0) -> None:
     """Set the limits of the kernel, for good.
 
     **Arguments**
 
-    - `mapped`: what `mapped_mb` gave.
+    - `mapped`: what the process had mapped before student code ran.
     - `others`: processes and threads that are counted with the sandbox's own because they run as the same user.
     """
     seconds = int(limits.seconds) + 2
-    address_space = (mapped + limits.memory_mb + ADDRESS_SPACE_SLACK_MB) * 2**20
     for which, most in (
-        (resource.RLIMIT_AS, address_space),
+        (resource.RLIMIT_AS, (mapped.address_space + limits.memory_mb + ADDRESS_SPACE_SLACK_MB) * 2**20),
+        (resource.RLIMIT_DATA, (mapped.data + limits.memory_mb + DATA_SLACK_MB) * 2**20),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_NPROC, limits.processes + others),
         (resource.RLIMIT_FSIZE, limits.file_mb * 2**20),

@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from traceonce.sandbox import landlock, linux, seccomp
-from traceonce.sandbox.guard import close_all_but, detach, fork_apart, guard_child, hold, mapped_mb, set_rlimits
+from traceonce.sandbox.guard import Mapped, close_all_but, detach, fork_apart, guard_child, hold, set_rlimits
 from traceonce.sandbox.limits import Limits
 from traceonce.sandbox.namespaces import NOBODY, has_id
 from traceonce.sandbox.root import environment_contents
@@ -63,7 +63,7 @@ def _be_guard(
     is_root = os.geteuid() == 0
     student = _student_id() if is_root else os.geteuid()
     # These are read here, because nothing in /proc can be read from inside a domain.
-    mapped, others = mapped_mb(), _threads_of(student)
+    mapped, others = Mapped.now(), _threads_of(student)
     contents = environment_contents()
     readable = (*contents.shown, *(Path("/dev", name) for name in _READABLE_DEVICES))
     if is_root:
@@ -128,7 +128,7 @@ def see_that_it_can_be_read(paths: Iterable[Path]) -> None:
             raise OSError(f"{path} cannot be read by the id that student code runs as") from error
 
 
-def _confine(keep: tuple[int, ...], limits: Limits, mapped: int, others: int, readable: tuple[Path, ...]) -> None:
+def _confine(keep: tuple[int, ...], limits: Limits, mapped: Mapped, others: int, readable: tuple[Path, ...]) -> None:
     linux.die_with_parent()
     detach(keep)
     os.chdir("/")

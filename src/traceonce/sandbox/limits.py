@@ -13,7 +13,7 @@ class Limits:
     - `seconds`: wall time in total; the processor time is limited to the same number (plus two).
     - `call_seconds`: wall time of one cell or of one call.
     - `memory_mb`: MB that all processes of the sandbox together may hold, shared pages counted by their share. A single
-      process gets that much address space, and 256 MB, beyond what it has before student code runs.
+      process gets that much private memory, and 128 MB, beyond what it has before student code runs, and that much address space, and 256 MB.
     - `processes`: processes and threads together. XLA alone starts about eight.
     - `file_mb`: size of one file.
     - `tmp_mb`, `shm_mb`: size of ``/tmp`` and of ``/dev/shm``, which are all that can be written to.

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from traceonce.sandbox import linux, seccomp
-from traceonce.sandbox.guard import close_all_but, detach, fork_apart, guard_child, hold, mapped_mb, set_rlimits
+from traceonce.sandbox.guard import Mapped, close_all_but, detach, fork_apart, guard_child, hold, set_rlimits
 from traceonce.sandbox.limits import Limits
 from traceonce.sandbox.root import SCRATCH, SHARED_MEMORY, enter_root, environment_contents
 
@@ -159,7 +159,7 @@ def confine(
     os.chdir(SCRATCH)
     for name, value in (("HOME", SCRATCH), ("TMPDIR", SCRATCH), ("USER", "student")):
         os.environ[name] = value
-    set_rlimits(limits, mapped=mapped_mb())
+    set_rlimits(limits, mapped=Mapped.now())
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     drop_capabilities()
     seccomp.install()
