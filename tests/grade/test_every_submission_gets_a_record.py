@@ -95,7 +95,8 @@ def test_taking_all_memory_costs_the_task_that_does_it(hungry, name):
     record = hungry[name]
     assert (record.status, record.score) == ("memory", 3)
     assert "512 MB" in told(record)
-    assert 512 < record.peak_mb < 1024
+    # Over 512 the watchdog ends it, unless the limit on data has refused the next 128 MB before it looked.
+    assert 256 < record.peak_mb < 1024
 
 
 def test_running_out_of_memory_by_its_own_word_costs_no_other_task(hungry):
