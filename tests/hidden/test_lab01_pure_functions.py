@@ -201,7 +201,7 @@ def test_step_returns_a_pair(lab):
     points=2,
     task="sgd_step",
     title="The weights that come back have moved down the gradient",
-    hint="The returned w should be w - lr * gradient. If it is the old w, the update was computed and not returned; if it "
+    hint="The returned w should be w - lr * gradient, for any number of rows. If it is the old w, the update was computed and not returned; if it "
     "moved the wrong way, look at the sign.",
     needs=("test_step_returns_a_pair",),
 )
@@ -215,7 +215,7 @@ def test_weights_move_down_the_gradient(lab):
     points=1,
     task="sgd_step",
     title="The bias is updated too",
-    hint="The returned b should be b - lr * gradient. jax.tree.map visits every leaf, so that none is forgotten.",
+    hint="The returned b should be b - lr * gradient, for any number of rows. jax.tree.map visits every leaf, so that none is forgotten.",
     needs=("test_step_returns_a_pair",),
 )
 def test_bias_moves_too(lab):
@@ -382,7 +382,7 @@ def test_repaired_step_returns_a_pair(lab):
     points=2,
     task="repaired_step",
     title="The update is in the state that comes back",
-    hint="The parameters in the new state should be p - lr * gradient of robust_loss. An .at[...] result that nobody keeps "
+    hint="The parameters in the new state should be p - lr * gradient of robust_loss, for any number of rows. An .at[...] result that nobody keeps "
     "changes nothing: keep the new leaf, and the new dict around it.",
     needs=("test_repaired_step_returns_a_pair",),
 )

@@ -1,7 +1,7 @@
 # ---
 # kind: wrong
 # trap: divides the gradient of the weights alone by the four rows of the example
-# fails: test_step_compiles_with_one_trace, test_repaired_step_compiles_with_one_trace
+# fails: test_weights_move_down_the_gradient, test_update_is_in_the_new_state
 # hint: for any number of rows
 # ---
 
