@@ -124,13 +124,19 @@ class Watched:
 
 
 def roles(command: psutil.Process) -> Iterator[tuple[str, psutil.Process]]:
-    """The grader's lasting processes; a fork of one is a submission's, and is left out."""
+    """The grader's lasting processes: the command's descendants but for what is forked for one submission."""
     yield "command", command
     for child in command.children():
         yield "supervisor", child
         for helper in child.children():
             line = helper.cmdline()
-            yield ("zygote" if "traceonce.grade.zygote" in line else "judge"), helper
+            if "traceonce.grade.zygote" in line:
+                yield "zygote", helper
+                continue
+            yield "judge", helper
+            # One for each file of hidden asserts, in the order in which they were asked for.
+            for number, file in enumerate(sorted(helper.children(), key=lambda one: one.pid), start=1):
+                yield f"judge, file {number}", file
 
 
 def watch(command: list[str], out: Path, stop_at: int | None = None, victim: str = "command") -> Watched:
