@@ -171,6 +171,7 @@ class Run:
         self.result = Result(job["id"], zygote.tier)
         self.started = time.monotonic()
         self.deadline = self.started + self.limits.seconds
+        self.next_look = self.started
         self.skipped: dict[int, str] = {}
         self.restarts = 0
         self.renewals = 0
@@ -225,14 +226,22 @@ class Run:
         if now > self.deadline + _JUDGE_GRACE_SECONDS:
             self.result.defect = "the judge did not come to an end"
             return False
+        if now >= self.next_look:
+            self.next_look = now + _TICK_SECONDS  # a judge speaks more often than that, and a look through /proc takes a millisecond
+            self._look_at_memory()
+        return self._hear() if ready else True
+
+    def _look_at_memory(self) -> None:
+        """End a child that holds more than it may."""
+        if self.out_of_time:
+            return
         for child in self._children():
-            if not self.out_of_time and not child.out_of_memory:
+            if not child.out_of_memory:
                 used = child.sandbox.memory_mb(self.limits.memory_mb)
                 self.result.peak_mb = max(self.result.peak_mb, used)
                 if used > self.limits.memory_mb:
                     child.out_of_memory = True
                     child.sandbox.kill()
-        return self._hear() if ready else True
 
     def _children(self) -> list[Child]:
         return [self.student, self.clean] if self.clean else [self.student]
