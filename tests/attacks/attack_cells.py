@@ -154,6 +154,56 @@ def double(x):
     return 2 * x
 """
 
+# NumPy believes an object that has this attribute about where its memory lies: here, in the memory of whoever looks.
+POINTS_INTO_MEMORY = r"""
+import dataclasses, numpy as np
+Pointer = dataclasses.make_dataclass("Pointer", ["__array_interface__", "w"])
+
+def double(x):
+    return Pointer({"data": np.zeros(np.size(x)), "offset": OFFSET, "shape": np.shape(x), "typestr": "<f8", "version": 3}, 1)
+"""
+CRASHES_WHO_LOOKS = r"""
+import dataclasses
+Pointer = dataclasses.make_dataclass("Pointer", ["__array_interface__"])
+
+def double(x):
+    return Pointer({"data": (8, False), "shape": (4,), "typestr": "<f4", "version": 3})
+"""
+
+# The child's own words with something else in them: one blob for many arrays, and a number that no integer can be.
+_SAY = "import json, os, struct\n\ndef say(words, *blobs):\n    text = words.encode()\n    head = struct.pack('>4sIIQ', b'TO1\\n', len(text), len(blobs), sum(map(len, blobs)))\n    os.write(3, head + b''.join(struct.pack('>Q', len(blob)) for blob in blobs) + text + b''.join(blobs))\n"
+ENDLESS_NUMBER = (
+    _SAY
+    + """
+say('{"event": "ran", "index": 1e999, "error": null, "printed": ""}')
+
+def double(x):
+    return 2 * x
+"""
+)
+ANOTHER_CELL = (
+    _SAY
+    + """
+say('{"event": "ran", "index": 99999, "error": null, "printed": ""}')
+
+def double(x):
+    return 2 * x
+"""
+)
+ONE_BLOB_FOR_MANY = r"""
+import traceonce.grade.values as values
+
+def shared(self, value):
+    if not self.blobs:
+        self.blobs.append(bytes(2**20))
+    return {"t": "array", "b": 0, "dtype": "|u1", "shape": [2**20], "scalar": False}
+
+values.Encoder._array = shared
+
+def double(x):
+    return [x] * 1500
+"""
+
 CLOSE_THE_WIRE = "import os\n\ndef double(x):\n    os.closerange(3, 100)\n    return 2 * x\n"
 
 PICKLE = r"""
@@ -276,6 +326,11 @@ ATTACKS = {
     "forged_output": FORGED_OUTPUT,
     "garbage": GARBAGE,
     "oversized": OVERSIZED,
+    "points_into_memory": POINTS_INTO_MEMORY.replace("OFFSET", "2416"),
+    "crashes_who_looks": CRASHES_WHO_LOOKS,
+    "endless_number": ENDLESS_NUMBER,
+    "another_cell": ANOTHER_CELL,
+    "one_blob_for_many": ONE_BLOB_FOR_MANY,
     "close_the_wire": CLOSE_THE_WIRE,
     "pickle": PICKLE,
     "lying_object": LYING_OBJECT,

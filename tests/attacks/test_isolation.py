@@ -112,7 +112,9 @@ def test_nothing_outlives_its_grading(attacked, printed):
     assert "OUTLIVER" not in names
 
 
-@pytest.mark.parametrize("name", ["speak_out_of_turn", "garbage", "oversized"])
+@pytest.mark.parametrize(
+    "name", ["speak_out_of_turn", "garbage", "oversized", "endless_number", "another_cell", "one_blob_for_many"]
+)
 def test_forged_messages_are_tampering_and_end_the_grading(attacked, name):
     records, _ = attacked
     assert records[name].status == "tampering"
@@ -122,6 +124,13 @@ def test_a_forged_message_on_an_output_stream_is_only_printed_text(attacked, pri
     records, _ = attacked
     assert (records["forged_output"].status, records["forged_output"].score) == ("failed", HONEST_SCORE)
     assert '"status": "passed"' in printed("forged_output")
+
+
+@pytest.mark.parametrize("name", ["points_into_memory", "crashes_who_looks"])
+def test_no_field_makes_numpy_read_the_judges_memory(attacked, name):
+    """A judge that looked would end, or find its own expected values there."""
+    records, _ = attacked
+    assert (records[name].status, records[name].defect) == ("failed", "")
 
 
 def test_a_closed_wire_costs_the_call_that_closed_it(attacked):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from traceonce.grade import execution
 from traceonce.grade.execution import Notebook, Source, unused
 from traceonce.grade.lab import load_lab
 
@@ -43,6 +44,11 @@ def test_a_cell_whose_names_nobody_reads_is_left_out(text):
         "def step():\n    return [state for _ in range(2)]",
         "state += 1",
         "state = 1",
+        "class Step:\n    state = state",
+        "class Step:\n    state: int = state",
+        "import sys\nkept = sys.modules['__main__'].state",
+        "kept = (lambda: 0).__globals__['state']",
+        "import builtins\nkept = builtins.eval('state')",
         "def step(x=state):\n    return x",
         "def step():\n    return globals()['state']",
         "def step(name):\n    return eval(name)",
@@ -67,6 +73,17 @@ def test_a_cell_for_show_that_another_one_needs_is_run_for_it():
 def test_that_a_given_cell_could_read_any_name_is_for_its_author_to_know():
     given = Source("reads", "given", "def look(name):\n    return globals()[name]")
     assert unused([SHOW, given, answer("")]) == {SHOW}
+
+
+def test_a_cell_that_takes_long_to_parse_is_given_up(monkeypatch):
+    monkeypatch.setattr(execution, "_PARSING_SECONDS", 0.05)
+    slow = "".join(f"%time x{number}\n" + "y = 1\n" * 4000 for number in range(45))
+    assert unused([GIVEN, SHOW, answer(slow)]) == frozenset()
+
+
+def test_without_a_cell_for_show_nothing_is_parsed(monkeypatch):
+    monkeypatch.setattr(execution, "parse_cell", None)
+    assert unused([GIVEN, answer("def step(:")]) == frozenset()
 
 
 def test_only_cells_with_the_tag_are_left_out():

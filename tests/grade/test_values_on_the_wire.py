@@ -74,6 +74,25 @@ def test_named_things_come_back_as_nodes_with_their_name():
         node[1].c  # noqa: B018
 
 
+def test_a_field_that_numpy_would_ask_for_is_no_field():
+    Pointer = dataclasses.make_dataclass("Pointer", ["__array_interface__", "w"])
+    node = there_and_back(Pointer({"data": (8, False), "shape": (4,), "typestr": "<f4", "version": 3}, 1))
+    assert node.fields == {"w": 1}
+    direct = Node(
+        "Pointer", {"__array_interface__": {"data": (8, False), "shape": (4,), "typestr": "<f4", "version": 3}}
+    )
+    assert np.asarray(direct).dtype == object
+    with pytest.raises(AttributeError):
+        direct.__array_interface__  # noqa: B018
+
+
+def test_a_blob_is_one_array_where_that_is_asked_for():
+    form = {"t": "list", "items": [{"t": "array", "b": 0, "dtype": "|u1", "shape": [8]}] * 2}
+    assert len(Decoder([b"x" * 8]).decode(form)) == 2
+    with pytest.raises(NotAValue, match="two arrays of one blob"):
+        Decoder([b"x" * 8], taken=set()).decode(form)
+
+
 def test_what_has_no_form_becomes_opaque_and_equals_nothing():
     assert there_and_back({1, 2}) == Opaque("set")
     assert there_and_back(np.array([object()])) == Opaque("ndarray of object")
@@ -112,6 +131,10 @@ LIES = {
     "unknown": ("<f3", [1], 3),
     "no type": (None, [1], 8),
     "a class": ("generic", [1], 8),
+    "an empty text for a shape": ("|b1", "", 1),
+    "a bool that is neither": ("|b1", [8], 8),
+    "characters that are none": ("<U1", [2], 8),
+    "characters the other way round": (">U1", [2], 8),
 }
 
 
@@ -130,7 +153,9 @@ ARRAY = {"t": "array", "dtype": "<f8", "shape": [1]}
     [
         [], {}, {"t": "what"}, ARRAY | {"b": 5}, ARRAY | {"b": True}, ARRAY | {"b": -1}, ARRAY, {"t": "array", "b": 0},
         {"t": "dict", "items": [[{"t": "list", "items": []}, 1]]}, {"t": "dict", "items": 3}, {"t": "float", "v": "1e5"},
-        {"t": "int", "v": "rubbish"}, {"t": "node", "name": "x"}, {"t": ["array"]}, {"t": "tuple", "items": [[1]]},
+        {"t": "int", "v": "rubbish"}, {"t": "deleted", "shape": [-5]}, {"t": "deleted", "shape": [1e999]},
+        {"t": "complex", "v": [{"v": 10**400}, 0.0]}, {"t": "node", "name": "x", "fields": [["__array_interface__", 1]]},
+        {"t": "node", "name": "x"}, {"t": ["array"]}, {"t": "tuple", "items": [[1]]},
     ],
     ids=repr,
 )  # fmt: skip

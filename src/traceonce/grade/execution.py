@@ -12,7 +12,7 @@ import symtable
 import sys
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -169,14 +169,23 @@ def parse_cell(text: str, filename: str) -> tuple[str, ast.Module]:
 _READS_ANY_NAME = frozenset({"dir", "eval", "exec", "get_ipython", "globals", "locals", "vars"})
 
 
-def unused(sources: Iterable[Source]) -> frozenset[Source]:
+_REACHES_ANY_NAME = ("__main__", "__globals__", "f_globals", "_getframe", "builtins", "get_type_hints")
+_PARSING_SECONDS = 1.0
+
+
+def unused(sources: Sequence[Source]) -> frozenset[Source]:
     """The cells for show that no other cell asks anything of: none of their names is a global of another one.
 
     None is unused where that cannot be told: a cell is no Python, or a learner's may read any name.
     """
+    if not any(source.for_show for source in sources):
+        return frozenset()
+    if any(word in source.text for source in sources if source.kind == "solution" for word in _REACHES_ANY_NAME):
+        return frozenset()
     try:
-        names = {source: _names(parse_cell(source.text, source.filename)[0]) for source in sources}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        with _clock(_PARSING_SECONDS):
+            names = {source: _names(parse_cell(source.text, source.filename)[0]) for source in sources}
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TimeUp):
         return frozenset()
     waiting = {source for source in names if source.for_show}
     used = set[str]().union(*(names[source].used for source in names.keys() - waiting))
@@ -202,7 +211,8 @@ def _names(text: str) -> _Names:
         table = tables.pop()
         tables += table.get_children()
         for symbol in table.get_symbols():
-            if table.get_type() == "module" or symbol.is_global():
+            # The body of a class that binds a name may read the global before: ``device = device``.
+            if table.get_type() in ("module", "class") or symbol.is_global():
                 used.add(symbol.get_name())
                 if symbol.is_assigned() or symbol.is_imported():
                     bound.add(symbol.get_name())

@@ -9,10 +9,12 @@ decides, and reports every assert to the supervisor as soon as it is decided.
 Each packet on `DESCRIPTOR` asks for a judge; it brings the judge's end of the wire and a report socket.
 """
 
+import contextlib
 import gc
 import json
 import os
 import re
+import resource
 import select
 import signal
 import socket
@@ -27,6 +29,7 @@ from traceonce.grade.compiled import Compiled, functions_of, is_shareable
 from traceonce.grade.hidden import StudentError
 from traceonce.grade.session import ChildLost, Session, Uncheckable
 from traceonce.sandbox import linux
+from traceonce.sandbox.guard import Mapped
 
 # Half of what pytest costs a judge is plugins that have nothing to do here.
 _NOT_NEEDED = (
@@ -55,6 +58,8 @@ _PYTEST_OPTIONS = (
     *(option for plugin in _NOT_NEEDED for option in ("-p", f"no:{plugin}")),
 )
 _NOTE_CAP = 2000
+# What a judge may map for answers and for what an assert computes from them. An answer has `message_mb` at most.
+_MEMORY_MB = 2048
 
 
 class _Plugin:
@@ -111,6 +116,8 @@ class _Plugin:
     ) -> None:
         """Judge one submission and report."""
         socket.send_fds(report, [b'{"judge": true}'], [os.pidfd_open(os.getpid())])
+        most = (Mapped.now().address_space + _MEMORY_MB) * 2**20
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
         self.session = Session(wire, report, spec)
         self.session.report({"planned": [_description(item) for item in collected.items]})
         self.session.load()
@@ -269,7 +276,10 @@ class _Files:
             try:
                 self._pass_on(hidden, packet, sockets)
                 return None
-            except BrokenPipeError:  # killed, perhaps for its memory: another one can do the same
+            except (
+                BrokenPipeError,
+                ConnectionResetError,
+            ):  # killed, perhaps for its memory: another one can do the same
                 self.ends.pop(hidden).close()
         self.ends[hidden], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -280,7 +290,10 @@ class _Files:
 
         process = _fork_apart(self.control, be)
         theirs.close()
-        self._pass_on(hidden, packet, sockets)
+        with contextlib.suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # it ended at once: the supervisor sees that nobody judges
+            self._pass_on(hidden, packet, sockets)
         return process
 
     def _pass_on(self, hidden: str, packet: bytes, sockets: list[socket.socket]) -> None:

@@ -19,6 +19,8 @@ from traceonce.sandbox.limits import Limits
 _GRACE_SECONDS = 1.0
 _START_SECONDS = 20.0
 _LEAST_SECONDS = 1.0
+# What reading an answer can raise where it has not the form that was asked for.
+_NO_FORM = (NotAValue, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError)
 
 
 class Uncheckable(Exception):
@@ -99,6 +101,7 @@ class Session:
 
     def _follow(self, wire: Wire) -> None:
         cell: int | None = None
+        following = 0
         while True:
             seconds = self.limits.call_seconds if cell is not None else _START_SECONDS
             try:
@@ -107,19 +110,23 @@ class Session:
                 if blobs:
                     raise NotAValue("blobs where none belong")
                 if kind == "cell":
-                    cell = int(event["index"])
+                    if cell is not None or event["index"] != following:
+                        raise NotAValue("a cell out of turn")
+                    cell, following = following, following + 1
                 elif kind == "ran":
+                    if cell is None or event["index"] != cell:
+                        raise NotAValue("the end of another cell")
                     error_form = _checked_error(event["error"])
                     about = {"error": error_form, "printed": str(event["printed"])[:4000]}
-                    self.report({"cell": int(event["index"])} | about)
+                    self.report({"cell": cell} | about)
                     if error_form and error_form["kind"] == "memory":
-                        raise _LostAt(_Spent("a cell ran out of memory"), int(event["index"]))
+                        raise _LostAt(_Spent("a cell ran out of memory"), cell)
                     cell = None
                 else:
                     return
             except WireError as error:
                 raise _LostAt(error, cell) from error
-            except (NotAValue, KeyError, TypeError, ValueError) as error:
+            except _NO_FORM as error:
                 raise _LostAt(WireError("no message of a start"), cell) from error
 
     def _lose(self, error: WireError, cell: int | None = None) -> ChildLost:
@@ -180,7 +187,7 @@ class Session:
             error_form = _checked_error(answer.get("error"))
             if error_form is None:
                 return dict(answer["ok"]), decoder
-        except (NotAValue, KeyError, TypeError, ValueError):
+        except _NO_FORM:
             self._restart(WireError("an answer of no form"))
         if error_form["kind"] == "timeout":
             self._slow.add(name)
@@ -237,7 +244,7 @@ class Session:
         answer, received = wire.receive(deadline=deadline)
         if not isinstance(answer, dict) or answer.get("nonce") != nonce:
             raise WireError("an answer to another question")
-        return answer, Decoder(received)
+        return answer, Decoder(received, taken=set())
 
     def harvest(self) -> tuple[dict[str, bytes], frozenset[str]]:
         """What JAX compiled in a child that was told to keep it: the entries, and the names of JAX's own operations."""
@@ -408,7 +415,7 @@ class Lab:
         answer, decoder = self._ask({"op": "export", "name": name}, args, kwargs)
         try:
             tree, program = decoder.decode(answer["tree"]), decoder.blobs[int(answer["program"])]
-        except (NotAValue, KeyError, TypeError, ValueError, IndexError):
+        except _NO_FORM:
             self._session.broken()
         encoder = Encoder()
         parts = {
@@ -453,7 +460,7 @@ class Lab:
                 printed=str(answer["printed"])[:4000],
                 changed_globals=tuple(str(changed) for changed in answer["changed_globals"]),
             )
-        except (NotAValue, KeyError, TypeError, ValueError, AttributeError):
+        except _NO_FORM:
             self._session.broken()
 
     def _ask(

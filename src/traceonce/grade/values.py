@@ -14,6 +14,7 @@ Both sides use the same code; neither ever unpickles. What has no place in JSON 
 """
 
 import base64
+import contextlib
 import dataclasses
 import functools
 import math
@@ -30,6 +31,7 @@ _TEXT_CAP = 100_000
 _PLAIN_KINDS = "biufcSU"
 _PLAIN_DTYPE = re.compile(f"[<>|][{_PLAIN_KINDS}][1-9][0-9]{{0,5}}")
 _JSON_INTEGER = 2**63
+_LAST_CHARACTER = 0x10FFFF
 _EXTENSION_TYPES = frozenset(
     name
     for name in dir(ml_dtypes)
@@ -43,16 +45,19 @@ class NotAValue(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A named tuple, dataclass or Equinox module, by the name of its class. Fields are attributes: ``node.weight``."""
+    """A named tuple, dataclass or Equinox module, by the name of its class. Fields are attributes: ``node.weight``.
+
+    Names with two underscores at both ends are none: NumPy takes an object with ``__array_interface__`` for memory at an address that it names.
+    """
 
     name: str
     fields: dict[str, Any]
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["fields"][name]
-        except KeyError:
-            raise AttributeError(f"{self.__dict__.get('name')} has no field {name!r}") from None
+        if not _is_special(name):
+            with contextlib.suppress(KeyError):
+                return self.__dict__["fields"][name]
+        raise AttributeError(f"{self.__dict__.get('name')} has no field {name!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +183,7 @@ class Encoder:
         if isinstance(value, Tracer | Opaque):
             return {"t": type(value).__name__.lower(), "type": value.type_name}
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            names = [field.name for field in dataclasses.fields(value)]
+            names = [field.name for field in dataclasses.fields(value) if not _is_special(field.name)]
             fields = [[name, sub(getattr(value, name))] for name in names if hasattr(value, name)]
             return {"t": "node", "name": _name(type(value)), "fields": fields}
         return {"t": "opaque", "type": _name(type(value))}
@@ -217,11 +222,13 @@ class Decoder:
     - `blobs`: the message's blobs.
     - `array`: what becomes of an array or a NumPy scalar.
     - `special`: what becomes of a `Key`, a `Ref`, a `Node`, and of a `Host` (whose inside is not passed to `array`).
+    - `taken`: the blobs that were used. Where it is given, each can be used once: a short message cannot become many long arrays.
     """
 
     blobs: list[bytes]
     array: Callable[[Any], Any] = lambda value: value
     special: Callable[[Any], Any] = lambda value: value
+    taken: set[int] | None = None
 
     def decode(self, document: Any, depth: int = 0) -> Any:
         """The value that a JSON form stands for.
@@ -236,7 +243,7 @@ class Decoder:
             raise NotAValue("a list without a tag")
         try:
             return self._tagged(document["t"], document, depth + 1)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
             raise NotAValue(f"a form that stands for nothing ({type(error).__name__})") from error
 
     def _tagged(self, tag: str, form: dict[str, Any], depth: int) -> Any:
@@ -251,7 +258,10 @@ class Decoder:
         if tag == "dict":
             return {self._hashable(sub(key)): sub(part) for key, part in form["items"]}
         if tag == "node":
-            return self.special(Node(str(form["name"]), {str(name): sub(part) for name, part in form["fields"]}))
+            fields = {str(name): sub(part) for name, part in form["fields"]}
+            if any(map(_is_special, fields)):
+                raise NotAValue("a field with the name of a method of Python's")
+            return self.special(Node(str(form["name"]), fields))
         if tag == "key":
             return self.special(Key(str(form["impl"]), np.asarray(self._array(form["data"]))))
         if tag == "ref":
@@ -266,12 +276,14 @@ class Decoder:
         number = form["b"]
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.blobs):
             raise NotAValue("an array without a blob")
-        dtype, shape, blob = _dtype(form["dtype"]), form["shape"], self.blobs[number]
-        if any(isinstance(length, bool) or not isinstance(length, int) or length < 0 for length in shape):
-            raise NotAValue("an array without a shape")
+        if self.taken is not None:
+            if number in self.taken:
+                raise NotAValue("two arrays of one blob")
+            self.taken.add(number)
+        dtype, shape, blob = _dtype(form["dtype"]), _shape(form["shape"]), self.blobs[number]
         if math.prod(shape) * dtype.itemsize != len(blob):
             raise NotAValue("an array whose shape and bytes differ")
-        array = np.frombuffer(blob, dtype).reshape(shape).copy() if blob else np.zeros(shape, dtype)
+        array = np.frombuffer(_sound(blob, dtype), dtype).reshape(shape).copy() if blob else np.zeros(shape, dtype)
         return array[()] if form.get("scalar") and array.ndim == 0 else array
 
     @staticmethod
@@ -291,12 +303,33 @@ def _dtype(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
+def _shape(lengths: Any) -> tuple[int, ...]:
+    if not isinstance(lengths, list):
+        raise NotAValue("no shape")
+    if any(isinstance(length, bool) or not isinstance(length, int) or length < 0 for length in lengths):
+        raise NotAValue("a shape that none has")
+    return tuple(lengths)
+
+
+def _sound(blob: bytes, dtype: np.dtype[Any]) -> bytes:
+    """The elements, where each has a value: of a bool there are two, and of a character not as many as of 32 bits."""
+    if dtype.kind == "b" and not set(blob) <= {0, 1}:
+        raise NotAValue("a bool that is neither")
+    if dtype.kind == "U" and np.frombuffer(blob, np.dtype("u4").newbyteorder(dtype.byteorder)).max() > _LAST_CHARACTER:
+        raise NotAValue("a character that is none")
+    return blob
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
 _LEAVES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "float": lambda form: float(form["v"]) if form["v"] in ("nan", "inf", "-inf") else _no_value(),
     "int": lambda form: int(form["v"], 16),
     "complex": lambda form: complex(*(part if isinstance(part, float) else float(part["v"]) for part in form["v"])),
     "bytes": lambda form: base64.b64decode(form["v"]),
-    "deleted": lambda form: Deleted(tuple(int(length) for length in form["shape"])),
+    "deleted": lambda form: Deleted(_shape(form["shape"])),
     "tracer": lambda form: Tracer(str(form["type"])),
     "opaque": lambda form: Opaque(str(form["type"])),
 }
