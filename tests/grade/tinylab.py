@@ -41,6 +41,18 @@ def write(folder: Path, name: str, changes: dict[str, str] | None = None) -> Pat
 _CELL = '# %% nbgrader={{"grade_id": "{}", "solution": {}, "grade": false, "locked": {}, "schema_version": 3}}\n{}\n\n'
 
 
+def write_lab(root: Path, name: str, cells: dict[str, str], hidden: str) -> None:
+    """Write a lab that is made up for a test, as `grade_lab` takes it, into its course."""
+    for folder in ("solutions", "tests/hidden"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    source = f"# ---\n# jupyter:\n#   traceonce:\n#     lab: {name}\n# ---\n\n# %% [markdown]\n# # A lab\n\n"
+    source += _CELL.format("setup", "false", "true", "import jax\nimport jax.numpy as jnp\nimport numpy as np")
+    for grade_id, text in cells.items():
+        source += _CELL.format(grade_id, "true", "false", f"### BEGIN SOLUTION{text}### END SOLUTION")
+    (root / "solutions" / f"{name}.py").write_text(source)
+    (root / "tests" / "hidden" / f"test_{name}.py").write_text(hidden)
+
+
 def grade_lab(
     root: Path,
     name: str,
@@ -58,14 +70,7 @@ def grade_lab(
     - `hidden`: its hidden asserts.
     - `submissions`: by name, the cells in which each differs from the reference.
     """
-    for folder in ("solutions", "tests/hidden"):
-        (root / folder).mkdir(parents=True)
-    source = f"# ---\n# jupyter:\n#   traceonce:\n#     lab: {name}\n# ---\n\n# %% [markdown]\n# # A lab\n\n"
-    source += _CELL.format("setup", "false", "true", "import jax\nimport jax.numpy as jnp\nimport numpy as np")
-    for grade_id, text in cells.items():
-        source += _CELL.format(grade_id, "true", "false", f"### BEGIN SOLUTION{text}### END SOLUTION")
-    (root / "solutions" / f"{name}.py").write_text(source)
-    (root / "tests" / "hidden" / f"test_{name}.py").write_text(hidden)
+    write_lab(root, name, cells, hidden)
     lab = load_lab(name, root=root)
     works = []
     for submission, changes in submissions.items():
