@@ -81,6 +81,11 @@ def test_only_scratch_and_shared_memory_can_be_written_to(printed):
     assert text.count("refused") == 4
 
 
+def test_temporary_files_go_to_scratch_wherever_the_environment_lies(printed):
+    """Where it lies below /tmp, /tmp is shown read-only: what Python found out before the root was entered must not count."""
+    assert "temporary /scratch\n" in printed("look_around")
+
+
 def test_scratch_space_is_capped_in_bytes_and_in_files(printed):
     text = printed("fill_disks")
     assert re.search(r"/scratch 6[0-4] MB 28", text)

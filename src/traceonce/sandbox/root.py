@@ -94,6 +94,7 @@ def enter_root(contents: Contents, extra: Mapping[Path, Path]) -> None:
     linux.pivot_root(".")
     for descriptor in (proc, *(source for _, source in (*sources, *devices))):
         os.close(descriptor)
+    tempfile.tempdir = SCRATCH  # what it keeps was found out in the file system that this process has left
 
 
 def _open_path(path: str | Path) -> int:
