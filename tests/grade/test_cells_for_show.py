@@ -22,6 +22,8 @@ def answer(text):
         "step = lambda state: state",
         "class Step:\n    def __call__(self, state):\n        return state",
         "text = 'state'",
+        "class Step:\n    def state(self):\n        return 1",
+        "class Step:\n    state: int",
         "# state",
         "",
     ],

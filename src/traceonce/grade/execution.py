@@ -211,10 +211,11 @@ def _names(text: str) -> _Names:
         table = tables.pop()
         tables += table.get_children()
         for symbol in table.get_symbols():
-            # The body of a class that binds a name may read the global before: ``device = device``.
-            if table.get_type() in ("module", "class") or symbol.is_global():
+            # The body of a class that binds a name and reads it may read the global before: ``device = device``.
+            is_both = table.get_type() == "class" and symbol.is_assigned() and symbol.is_referenced()
+            if table.get_type() == "module" or symbol.is_global() or is_both:
                 used.add(symbol.get_name())
-                if symbol.is_assigned() or symbol.is_imported():
+                if not is_both and (symbol.is_assigned() or symbol.is_imported()):
                     bound.add(symbol.get_name())
     return _Names(frozenset(bound), frozenset(used))
 
