@@ -15,7 +15,6 @@ import json
 import os
 import re
 import resource
-import select
 import signal
 import socket
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 import pytest
 
 from traceonce.grade.compiled import Compiled, functions_of, is_shareable
+from traceonce.grade.forking import serve
 from traceonce.grade.hidden import StudentError
 from traceonce.grade.session import ChildLost, Session, Uncheckable
 from traceonce.sandbox import linux
@@ -101,15 +101,18 @@ class _Plugin:
         gc.collect()
         gc.freeze()
         defect = self.collection_error or ("" if session.items else "it holds no asserts")
-        _serve(self.control, lambda packet, sockets: self._fork(session, packet, sockets, defect))
+        serve(self.control, lambda packet, ends: self._fork(session, packet, ends, defect))
         return True
 
-    def _fork(self, session: pytest.Session, packet: bytes, sockets: list[socket.socket], defect: str) -> int | None:
-        wire, report = sockets
+    def _fork(self, session: pytest.Session, packet: bytes, ends: list[int], defect: str) -> int | None:
+        wire, report = ends
         if defect:
             _refuse(report, f"The hidden asserts in {Path(self.hidden).name} cannot be used: {defect}")
             return None
-        return _fork_apart(self.control, lambda: self._judge(session, wire, report, json.loads(packet)))
+        return _fork_apart(
+            self.control,
+            lambda: self._judge(session, socket.socket(fileno=wire), socket.socket(fileno=report), json.loads(packet)),
+        )
 
     def _judge(
         self, collected: pytest.Session, wire: socket.socket, report: socket.socket, spec: dict[str, Any]
@@ -209,40 +212,12 @@ def _serve_file(hidden: str, control: socket.socket) -> None:
         status = pytest.main([*_PYTEST_OPTIONS, *places, hidden], [_Plugin(hidden, control)])
         # It comes back at once where pytest itself cannot go on; otherwise nobody is left to ask for anything.
         defect = f"The hidden asserts in {Path(hidden).name} cannot be used: pytest ended with {pytest.ExitCode(status).name}"
-    _serve(control, lambda _packet, sockets: _refuse(sockets[1], defect))
+    serve(control, lambda _packet, ends: _refuse(ends[1], defect))
 
 
-def _refuse(report: socket.socket, defect: str) -> None:
+def _refuse(report: int, defect: str) -> None:
     """Report that nothing can be judged, and why."""
-    report.send(json.dumps({"done": True, "defect": defect}).encode())
-
-
-def _serve(
-    control: socket.socket,
-    ask: Callable[[bytes, list[socket.socket]], int | None],
-    finish: Callable[[], None] = lambda: None,
-) -> None:
-    """Call `ask` with each packet and its sockets, and reap the processes that it returns. When `control` is closed, `finish` and wait for them."""
-    processes: dict[int, int] = {}  # by pidfd, which turns readable when the process ends
-    while True:
-        ready, _, _ = select.select([control.fileno(), *processes], [], [])
-        for ended in processes.keys() & set(ready):
-            os.waitpid(processes.pop(ended), 0)
-            os.close(ended)
-        if control.fileno() not in ready:
-            continue
-        packet, descriptors, _, _ = socket.recv_fds(control, 65536, 8)
-        if not packet:
-            break
-        sockets = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-        process = ask(packet, sockets)
-        if process is not None:
-            processes[os.pidfd_open(process)] = process
-        for end in sockets:
-            end.close()
-    finish()
-    for process in processes.values():
-        os.waitpid(process, 0)
+    os.write(report, json.dumps({"done": True, "defect": defect}).encode())
 
 
 def _fork_apart(control: socket.socket, be: Callable[[], None]) -> int:
@@ -269,12 +244,12 @@ class _Files:
         self.control = control
         self.ends: dict[str, socket.socket] = {}
 
-    def ask(self, packet: bytes, sockets: list[socket.socket]) -> int | None:
+    def ask(self, packet: bytes, ends: list[int]) -> int | None:
         """Pass a packet on; the id of the process where it had to be started."""
         hidden = json.loads(packet)["hidden"]
         if hidden in self.ends:
             try:
-                self._pass_on(hidden, packet, sockets)
+                self._pass_on(hidden, packet, ends)
                 return None
             except (
                 BrokenPipeError,
@@ -284,8 +259,10 @@ class _Files:
         self.ends[hidden], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
         def be() -> None:
-            for end in (*self.ends.values(), *sockets):
+            for end in self.ends.values():
                 end.close()
+            for descriptor in ends:
+                os.close(descriptor)
             _serve_file(hidden, theirs)
 
         process = _fork_apart(self.control, be)
@@ -293,11 +270,11 @@ class _Files:
         with contextlib.suppress(
             BrokenPipeError, ConnectionResetError
         ):  # it ended at once: the supervisor sees that nobody judges
-            self._pass_on(hidden, packet, sockets)
+            self._pass_on(hidden, packet, ends)
         return process
 
-    def _pass_on(self, hidden: str, packet: bytes, sockets: list[socket.socket]) -> None:
-        socket.send_fds(self.ends[hidden], [packet], [end.fileno() for end in sockets])
+    def _pass_on(self, hidden: str, packet: bytes, ends: list[int]) -> None:
+        socket.send_fds(self.ends[hidden], [packet], ends)
 
     def close(self) -> None:
         """Let all of them finish."""
@@ -316,7 +293,7 @@ def main() -> None:
     control.set_inheritable(False)
     control.send(b"ready")
     files = _Files(control)
-    _serve(control, files.ask, files.close)
+    serve(control, files.ask, files.close)
 
 
 if __name__ == "__main__":

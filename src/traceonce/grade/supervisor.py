@@ -227,9 +227,8 @@ class Run:
             self.result.defect = "the judge did not come to an end"
             return False
         if now >= self.next_look:
-            self.next_look = (
-                now + _TICK_SECONDS
-            )  # a judge speaks more often than that, and a look through /proc takes a millisecond
+            # A judge speaks more often than that, and a look through /proc takes a millisecond.
+            self.next_look = now + _TICK_SECONDS
             self._look_at_memory()
         return self._hear() if ready else True
 

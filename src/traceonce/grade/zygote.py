@@ -13,7 +13,6 @@ import importlib
 import importlib.util
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -21,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from traceonce.grade.compiled import FOLDER_IN_SANDBOX
+from traceonce.grade.forking import serve
 from traceonce.sandbox import bubblewrap, landlock_tier, linux, namespaces
 from traceonce.sandbox.guard import end_others
 from traceonce.sandbox.handle import BUBBLEWRAP, LANDLOCK, NAMESPACES
@@ -97,26 +97,15 @@ def use_compiled(folder: str) -> None:
 
 
 def _fork_on_request(control: socket.socket, fork: _Fork) -> None:
-    wardens: dict[int, int] = {}  # by pidfd, which turns readable when the warden ends
-    while True:
-        ready, _, _ = select.select([control.fileno(), *wardens], [], [])
-        for ended in wardens.keys() & set(ready):
-            os.waitpid(wardens.pop(ended), 0)
-            os.close(ended)
-        if control.fileno() not in ready:
-            continue
-        packet, descriptors, _, _ = socket.recv_fds(control, 65536, 8)
-        if not packet:
-            break
+    def ask(packet: bytes, descriptors: list[int]) -> int:
         wire, job, notice_descriptor = descriptors
         notice = socket.socket(fileno=notice_descriptor)
-        warden = fork(wire, job, notice, Limits.from_json(json.loads(packet)))
-        wardens[os.pidfd_open(warden)] = warden
-        notice.close()
-        os.close(wire)
-        os.close(job)
-    for warden in wardens.values():  # the supervisor has killed what they guard
-        os.waitpid(warden, 0)
+        try:
+            return fork(wire, job, notice, Limits.from_json(json.loads(packet)))
+        finally:
+            notice.detach()  # the caller closes what it brought
+
+    serve(control, ask)  # at the end the supervisor has killed what the wardens guard
 
 
 if __name__ == "__main__":
